@@ -153,7 +153,7 @@ class GPT(nn.Module):
         return self.head(self._features(token_ids, caches))
 
     def loss(self, token_ids: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross-entropy of :meth:`forward`'s logits; it keeps no logits in memory.
+        """The mean cross-entropy of :meth:`forward`'s logits, few of which a CPU has at once.
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
@@ -437,7 +437,7 @@ def flops_per_token(config: GPTConfig, training: bool = True) -> int:
 
 
 def attention_flops_per_token(config: GPTConfig, training: bool = True) -> int:
-    """Those of attention among them: in each block ``2 T num_heads head_size`` for the scores and
+    """Those of attention among them: in each block ``4 T num_heads head_size`` for the scores and
     context vectors, of which the mask leaves half."""
     q_dim = config.num_heads * config.head_size
     forward = config.num_layers * 2 * config.context_length * q_dim

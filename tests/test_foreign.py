@@ -232,6 +232,20 @@ def test_what_is_written_is_what_the_network_predicts_from_the_whole_text(kind: 
         ids = np.concatenate((ids, new[:, None]), axis=1)
 
 
+@pytest.mark.parametrize(
+    "wrap", [nn.DataParallel, lambda model: torch.compile(model, backend="eager")]
+)
+def test_torch_writes_with_a_wrapped_gpt_as_with_the_gpt_itself(wrap: Any) -> None:
+    model = gpt()
+    prompt = [3, 1, 4]
+    expected = Window(engine_of(model), prompt, samples=2).next_logits()
+    engine = TorchGPT(wrap(model))
+    window = Window(engine, prompt, samples=2)
+    np.testing.assert_allclose(window.next_logits(), expected, atol=1e-5)
+    window.append(np.array([5, 6]))
+    assert window.next_logits().shape == (2, 11)
+
+
 def test_a_gpt_is_still_written_with_by_the_glass_engine() -> None:
     assert isinstance(engine_of(gpt()), NumpyGPT)
 

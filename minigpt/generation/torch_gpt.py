@@ -30,7 +30,8 @@ class TorchGPT:
     """
 
     def __init__(self, model: nn.Module, context_length: int | None = None):
-        config: Any = getattr(unwrapped(model), "config", None)
+        model = unwrapped(model)
+        config: Any = getattr(model, "config", None)
         self.model: Any = model.eval()
         self.context_length: int = context_length or config.context_length
         self._has_caches = _is_exactly_gpt(model)

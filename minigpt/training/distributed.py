@@ -260,7 +260,7 @@ def _say_once(line: str) -> None:
 
 
 def synchronised(loss: nn.Module) -> nn.Module:
-    """A loss whose gradients, and buffers, are the same on all ranks: the mean over them."""
+    """A loss whose gradients are the mean over all ranks, and whose buffers are those of rank 0."""
     if world_size() == 1:
         return loss
     return nn.parallel.DistributedDataParallel(loss, gradient_as_bucket_view=True)

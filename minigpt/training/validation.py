@@ -42,7 +42,7 @@ class Validation:
         self._seconds_per_token = 0.0
 
     def evaluate(self, max_tokens: int) -> Evaluation:
-        """On so many tokens of the text, always the same."""
+        """On at most so many tokens of the text, always the same."""
         return self._evaluate(self._windows(max_tokens))
 
     def count(self, max_tokens: int) -> int:
