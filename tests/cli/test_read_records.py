@@ -190,7 +190,26 @@ def questions_in_a_table() -> tuple[bytes, int]:
     return stream.getvalue().encode(), 2 * len(rows)
 
 
+# Cells
+
+
+def notebook() -> tuple[bytes, int]:
+    def good(number: int) -> dict[str, Any]:
+        return {"cell_type": "markdown", "source": word(number)}
+
+    odd: list[Any] = [
+        {"cell_type": "code", "source": "1 + 1"}, {"cell_type": "raw", "source": word(1)},
+        {"cell_type": "odd", "source": "x"}, {"source": "x"}, {}, None, 7, "text", [],
+        *({"cell_type": "markdown", "source": text} for text in NO_TEXTS[:9]),
+        {"cell_type": "markdown", "source": "![a](data:image/png;base64,iVBORw0KGgo=)"},
+        {"cell_type": "markdown", "source": [word(3), 7]},
+    ]  # fmt: skip
+    cells = between(good, odd)
+    return json.dumps({"cells": cells, "nbformat": 4}).encode(), len(cells)
+
+
 RECORDS = {
+    "a.ipynb": notebook,
     "mail": mailbox,
     "result.json": telegram,
     "all.json": all_of_telegram,

@@ -32,14 +32,17 @@ def read_notebook(content: Content, report: Report) -> Iterator[Document]:
     texts = []
     for cell in _cells(notebook):
         kind = cell.get("cell_type")
-        if kind in _TEXT:
-            texts.append(_PICTURE.sub("", _source(cell)).strip())
-        elif kind == "code":
-            report.leave_out("cells of code")
+        if kind not in _TEXT:
+            report.leave_out("cells of code" if kind == "code" else "other cells")
+            continue
+        text = without_invisible(_PICTURE.sub("", _source(cell))).strip()
+        if text:
+            texts.append(text)
+        else:
+            report.leave_out("cells without text")
 
-    text = without_invisible("\n\n".join(filter(None, texts)))
-    if text:
-        yield Document(text, content.source)
+    if texts:
+        yield Document("\n\n".join(texts), content.source)
 
 
 def _cells(notebook: Any) -> list[dict[str, Any]]:
@@ -51,7 +54,7 @@ def _cells(notebook: Any) -> list[dict[str, Any]]:
         return []
     lists = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
     cells = [cell for cells in lists if isinstance(cells, list) for cell in cells]
-    return [cell for cell in cells if isinstance(cell, dict)]
+    return [cell if isinstance(cell, dict) else {} for cell in cells]
 
 
 def _source(cell: dict[str, Any]) -> str:
