@@ -27,7 +27,7 @@ _DATE = re.compile(  # Mon Jan  1 10:00:00 2024, as most of these lines end
 )
 _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:|[ \t]|From |>From ")  # or a line that continues one
 _USUAL_FIELD = re.compile(
-    rb"(?:from|to|date|subject|message-id|received|return-path|delivered-to|mime-version)[ \t]*:",
+    rb"(from|to|date|subject|message-id|received|return-path|delivered-to|mime-version)[ \t]*:",
     re.IGNORECASE,
 )
 _MARKED = re.compile(rb">+From ")  # a line of a letter that is not to be taken for an envelope
@@ -106,15 +106,23 @@ def _begins_letter(paragraph: Sequence[bytes], is_after_blank: bool) -> bool:
     can begin with the word: two of three signs tell an envelope."""
     if not _ENVELOPE.match(paragraph[0]):
         return False
-    has_date = _DATE.fullmatch(paragraph[0]) is not None
-    return sum((is_after_blank, has_date, _has_header(paragraph))) >= 2
+    return sum((is_after_blank, _has_date(paragraph), _has_header(paragraph))) >= 2
+
+
+def _has_date(paragraph: Sequence[bytes]) -> bool:
+    """Whether the first line ends with a date, as envelopes do."""
+    return _DATE.fullmatch(paragraph[0]) is not None
 
 
 def _has_header(paragraph: Sequence[bytes]) -> bool:
-    """Whether the lines after the first are the header of a letter."""
+    """Whether the lines after the first are the header of a letter. Below a line without a date, a
+    single field such as Date: is none: a person writes that, too."""
     header = [line for line in paragraph[1:] if line.strip()]
-    is_header = all(_FIELD.match(line) for line in header)
-    return is_header and any(_USUAL_FIELD.match(line) for line in header)
+    if not all(_FIELD.match(line) for line in header):
+        return False
+    found = {match[1].lower() for line in header if (match := _USUAL_FIELD.match(line))}
+    least = 1 if _has_date(paragraph) else 2
+    return b"from" in found or len(found) >= least
 
 
 def _unmarked(line: bytes) -> bytes:

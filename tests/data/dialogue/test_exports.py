@@ -258,6 +258,7 @@ def test_a_letter_in_a_novel_is_no_mailbox(tmp_path: Path) -> None:
         "From London we went to Dover in 1815.\n\nThe sea was calm.\n",
         "From Anna\n\nDear Otto,\nthe sea is calm.\n",
         "From here on:\nNote: it rained.\n",
+        "From Anna to Otto\nDate: 1 May 1920\n\nDear Otto,\n",
     ):
         assert documents(write(tmp_path / "novel", novel)) == [novel]
 
