@@ -32,7 +32,7 @@ def tags_and_text(page: str) -> Iterator[Tag | str]:
     """The tags of a page and the text between them, in which &amp; and the like are part_name.
     Comments, declarations and the content of scripts and styles are left out."""
     position = 0
-    never_closed: set[str] = set()
+    never_closed: set[str] = set()  # scripts and the like, and comments
     while position < len(page):
         begin = page.find("<", position)
         if begin < 0:
@@ -42,7 +42,7 @@ def tags_and_text(page: str) -> Iterator[Tag | str]:
             yield _text(page[position:begin])
 
         if page.startswith("<!--", begin):
-            position = _after(page, "-->", begin + 2)  # <!--> is one
+            position = _end_of_comment(page, begin, never_closed)
         elif page.startswith("<![CDATA[", begin):
             position = _after(page, "]]>", begin)
             yield page[begin + 9 : position].removesuffix("]]>")
@@ -79,6 +79,16 @@ def _after(page: str, end: str, position: int) -> int:
     """The place after the next `end`; that of the page's end if there is none."""
     found = page.find(end, position)
     return len(page) if found < 0 else found + len(end)
+
+
+def _end_of_comment(page: str, begin: int, never_closed: set[str]) -> int:
+    """The place after a comment, such as <!-->. One that is never closed ends with the next tag."""
+    if "<!--" not in never_closed:
+        end = page.find("-->", begin + 2)
+        if end >= 0:
+            return end + 3
+        never_closed.add("<!--")
+    return _after(page, ">", begin)
 
 
 def _end_of_tag(page: str, position: int) -> int:

@@ -90,6 +90,7 @@ def test_what_is_around_the_main_part_is_left_out(frame: str, tmp_path: Path) ->
         "<html><head>a<p>b</html>",
         "<html><p>a</p><style>p {}<p>b</p></html>",
         "<html><title><p>a</p><p>b</p></html>",
+        "<html><p>a</p><!-- no<p>b</p></html>",
         "<html><table><tr><td>a<p>b",
         "<html><table><tr><td><table><tr><td>a<tr><td>b",
     ],
