@@ -35,7 +35,7 @@ def options(parser: Parser) -> None:
     add = parser.add_argument
     add("--plan", action="store_true", help="print what would be trained and why, then stop")
     add("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE, without the ending)")
-    add("--resume", action="store_true", help="continue the run in --out, or the newest run")
+    add("--resume", action="store_true", help="continue the run in --out, or that trained last")
     files = TextConfig.__dataclass_fields__["files"].metadata["help"]
     parser.add_argument("files", nargs="*", help=f"{files} (default: tales that come with minigpt)")
     add_fields(parser, TextConfig, "text", skip=("files",), planned=PLANNED)

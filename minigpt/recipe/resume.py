@@ -1,5 +1,6 @@
 """What a run that is continued begins with: its folder, its settings from now on, its tokens."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,8 +13,8 @@ from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
 from ..data.token_cache import prepare_tokens
-from ..runs.folder import CHECKPOINT, TOKENIZER, RunConfig, check_is_gpt, read_config, read_plan
-from ..runs.listing import Run, all_runs
+from ..runs.folder import TOKENIZER, RunConfig, check_is_gpt, read_config, read_plan
+from ..runs.listing import Run, runs_by_training
 from ..tokenizer import load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
@@ -25,9 +26,12 @@ from .plan import expected_after_tokens
 from .predictability import Predictability
 from .text_stats import TextStats
 
+# What all of a run depends on: the loss of an evaluation is compared with those before it.
+_OF_A_NEW_RUN = ("lesson", "eval_tokens")
+
 
 def run_to_resume(out: str | Path | None, files: tuple[str, ...] = ()) -> Run:
-    """The run in the folder `out`, or else the newest one, on these files if some are named."""
+    """The run in the folder `out`, or else that trained last, on these files if some are named."""
     folder = _newest_run(files) if out is None else Run(out)
     learned_from = read_config(folder).text.files
     if files and files != learned_from:
@@ -39,9 +43,7 @@ def _newest_run(files: tuple[str, ...]) -> Run:
     """The run in runs/ that was trained last on these files, or on any. UserError if there is none,
     with what is wrong with the newest if no files are named."""
     problems = []
-    for folder in all_runs():
-        if not (folder / CHECKPOINT).is_dir():
-            continue
+    for folder in runs_by_training():
         try:
             learned_from = read_config(folder).text.files
         except UserError as problem:  # damaged, or of another version
@@ -62,8 +64,10 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     """
     check_is_gpt(folder)
     old = read_config(folder)
-    if "lesson" in training:
-        raise UserError("--lesson is for a new run; a run keeps what it is", kind="setting")
+    for name in _OF_A_NEW_RUN:
+        if name in training:
+            option = name.replace("_", "-")
+            raise UserError(f"--{option} is for a new run; a run keeps its own", kind="setting")
     changed = dict(training)
     if "minutes" in changed:  # more time is worth as many evaluations as usual
         usual = max(old.training.num_evals, TrainConfig.num_evals)
@@ -79,12 +83,13 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
         asked = replace(asked, steps=_steps_of_lesson(old.training, asked.minutes))
 
     state = read_state(folder)
-    extent = f"{counted(state.step, 'step')} in {clock(state.seconds)}"
-    if state.finished and not _is_more(old.training, asked, state):
-        more = "give it more with a larger --minutes or --steps"
-        raise UserError(f"{folder} is finished ({extent}); {more}", kind="finished")
+    if state.finished and not _asks_for_more(old.training, asked, state):
+        options = ["--minutes", "--steps"]
+        if old.training.steps is None and old.training.max_epochs is not None:
+            options.insert(1, "--max-epochs")
+        raise _finished(folder, state, f"a larger {' or '.join(options)}")
 
-    say(f"minigpt {__version__}: continuing {folder} after {extent}")
+    say(f"minigpt {__version__}: continuing {folder} after {_extent(state)}")
     count_workers(
         training.get("num_workers"),
         device=distributed.device_of_rank(asked.device),
@@ -114,12 +119,48 @@ def _on_a_device_that_is_here(training: TrainConfig) -> TrainConfig:
         return resolved(replace(training, device="auto", precision="auto"), device)
 
 
-def _is_more(old: TrainConfig, asked: TrainConfig, state: TrainingState) -> bool:
-    """Whether more steps, or more time, are asked for than a finished run has had."""
+def _asks_for_more(old: TrainConfig, asked: TrainConfig, state: TrainingState) -> bool:
+    """Whether more steps, time or readings of the text are asked for than a finished run has had.
+    Whether that is enough is seen once its tokens are counted, see :func:`check_has_more`."""
     if asked.steps is not None:
         return asked.steps > state.step
     was_by_time = old.steps is None
-    return not was_by_time or asked.minutes > old.minutes
+    return not was_by_time or asked.minutes > old.minutes or _epochs(asked) > _epochs(old)
+
+
+def check_has_more(folder: Path, config: RunConfig, dataset: Dataset) -> None:
+    """Refuse to continue a finished run with settings by which it would end at once: it has read
+    its text often enough, or its time is over."""
+    old = read_config(folder).training
+    asked = config.training
+    state = read_state(folder)
+    if not state.finished or asked.steps is not None:
+        return
+
+    def has_read_enough(training: TrainConfig) -> bool:
+        of_a_step = training.batch_size * config.gpt.context_length
+        return state.step * of_a_step >= _epochs(training) * len(dataset.train)
+
+    if has_read_enough(asked):
+        raise _finished(folder, state, f"a larger --max-epochs than {asked.max_epochs:g}")
+    was_by_time = old.steps is None and not has_read_enough(old)
+    if was_by_time and asked.minutes <= old.minutes:
+        raise _finished(folder, state, f"a larger --minutes than {old.minutes:g}")
+
+
+def _epochs(training: TrainConfig) -> float:
+    return math.inf if training.max_epochs is None else training.max_epochs
+
+
+def _extent(state: TrainingState) -> str:
+    return f"{counted(state.step, 'step')} in {clock(state.seconds)}"
+
+
+def _finished(folder: Path, state: TrainingState, more: str) -> UserError:
+    """The error for a run that is finished; `more` is what would give it more."""
+    return UserError(
+        f"{folder} is finished ({_extent(state)}); give it more with {more}", kind="finished"
+    )
 
 
 def text_of_run(folder: Path, config: RunConfig) -> Source:

@@ -37,7 +37,14 @@ from .counting import Counting
 from .first_model import first_model
 from .planner import fitted_to_tokens, plan_run
 from .request import Fields, make_request
-from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
+from .resume import (
+    check_has_more,
+    continued_config,
+    expected_of_run,
+    run_to_resume,
+    text_of_run,
+    tokens_of_run,
+)
 from .samples import Samples, check_sample_prompt
 from .texts import Text, free_place, most_to_copy, named_texts, read_source, tokens_of
 
@@ -204,7 +211,8 @@ def resume_run(
 ) -> Run:
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 
-    The run is that in the folder `out`, or else the newest one, on these files if some are named.
+    The run is that in the folder `out`, or else the one that was trained last, on these files if
+    some are named.
     Nothing on disk changes before all of it is accepted.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
@@ -212,6 +220,7 @@ def resume_run(
         config = on_main(continued_config, run, training)
         source = on_main(text_of_run, run, config)
         dataset = on_all(tokens_of_run, run, config, source)
+        on_main(check_has_more, run, config, dataset)
 
         trainer = make_trainer(GPT(config.gpt), dataset, config.training, out=run, started=started)
         trainer.figures[EXPECTED] = on_main(expected_of_run, run, config)

@@ -60,7 +60,7 @@ class Run(SystemPath):
             "bits_per_byte": kept_row(rows).get("val_bits_per_byte"),
             COUNTING: rows[-1].get(COUNTING) if rows else None,
             "written": time.strftime("%Y-%m-%d %H:%M", written),
-            "finished": any(row["done"] == 1 for row in rows[-1:]),
+            "finished": _is_finished(self, rows),
             "kept": self.kept(),
         }
 
@@ -101,17 +101,17 @@ def newest_run(runs: str | Path = "runs") -> Path:
 
 
 def unfinished_run(text: TextConfig, fingerprint: str) -> Run | None:
-    """The newest run in `runs/` that can be continued: begun on the same files, which have not
-    changed since, not finished, and trained by no process now."""
+    """The run in `runs/` trained last of those that can be continued: begun on the same files,
+    which have not changed since, not finished, and trained by no process now."""
     files = _full_names(text)
     if files is None:
         return None
-    for folder in all_runs():
+    for folder in runs_by_training():
         with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
             config = read_config(folder)
             check_is_gpt(folder)
             is_same = config.origin.fingerprint == fingerprint and _full_names(config.text) == files
-            if is_same and _is_finished(folder) is False:
+            if is_same and not _is_finished(folder):
                 with locked(folder):
                     return folder
     return None
@@ -125,15 +125,16 @@ def _full_names(text: TextConfig) -> list[str] | None:
     return [os.path.abspath(name) for name in names]
 
 
-def _is_finished(folder: Path) -> bool | None:
-    """Whether a run's last checkpoint says that it is finished, without reading its tensors; None
-    if there is no checkpoint."""
+def _is_finished(folder: Path, rows: list[dict[str, Any]] | None = None) -> bool:
+    """Whether a run's last checkpoint says that it is finished, without reading its tensors. Of one
+    without a checkpoint its last evaluation says so, which is in the `rows` of its metrics."""
     for name in (LAST, PREVIOUS):
         with contextlib.suppress(SafetensorError, OSError, ValueError, LookupError, TypeError):
             with safe_open(folder / CHECKPOINT / name, "np") as file:
                 state = json.loads(file.metadata()["state"])
             return bool(state["finished"])
-    return None
+    rows = read_metrics(folder / METRICS) if rows is None else rows
+    return any(row["done"] == 1 for row in rows[-1:])
 
 
 def all_runs(runs: str | Path = "runs") -> list[Run]:
@@ -141,6 +142,17 @@ def all_runs(runs: str | Path = "runs") -> list[Run]:
     weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
     newest_first = sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)
     return [Run(f.parent) for f in newest_first]
+
+
+def runs_by_training(runs: str | Path = "runs") -> list[Run]:
+    """The runs in a folder that have a checkpoint, the one that was trained last first."""
+    last: dict[Run, float] = {}
+    for run in all_runs(runs):
+        checkpoints = [run / CHECKPOINT / name for name in (LAST, PREVIOUS)]
+        times = [file.stat().st_mtime for file in checkpoints if file.exists()]
+        if times:
+            last[run] = max(times)
+    return sorted(last, key=last.__getitem__, reverse=True)
 
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:

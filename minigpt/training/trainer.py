@@ -222,8 +222,10 @@ class Trainer:
         ):
             distributed.on_main(check_same_text, self.out, self.dataset)
             self.state = self._checkpoints.load()
-            self.state.finished = False
             self._best.note(self.state)
+            if self.state.finished:
+                self.state.finished = False
+                self._checkpoints.save(self.state)  # so that it is unfinished from now on
             distributed.on_main(update_settings, self.out, self.config)
             self._train()
         return Run(self.out)
@@ -363,7 +365,8 @@ class Trainer:
             state.evaluations -= 1
 
     def _save(self) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint. What has passed since the last step counts: an evaluation, mostly."""
+        self.state.seconds = distributed.on_main(self._limits.seconds)
         if self._checkpoints.save(self.state):
             self._tell.save()
             self._check_callbacks()
