@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ..data.documents.made import epub
 from ..data.texts import write
 from .conftest import Type
 
@@ -190,6 +191,21 @@ def questions_in_a_table() -> tuple[bytes, int]:
     return stream.getvalue().encode(), 2 * len(rows)
 
 
+# Chapters
+
+
+def book() -> tuple[bytes, int]:
+    def good(number: int) -> str:
+        return f"<body><h1>Chapter {number}</h1><p>{word(number)} is a word of it.</p></body>"
+
+    odd: list[Any] = ["<body></body>", "<body><p>", f"<body><p>{word(1)}</p><table><tr><td>open",
+           "<body><section epub:type='titlepage'>A title</section></body>",
+           f"<body><p>{INVISIBLE}</p></body>", "<body>" + "<div>" * 1100 + "</body>",
+           f"<head><body>{word(3)}"]  # fmt: skip
+    pages = {f"c{number}": page for number, page in enumerate(between(good, odd))}
+    return epub(pages, [*pages, "missing"]), len(pages) + 1
+
+
 # Cells
 
 
@@ -221,6 +237,7 @@ RECORDS = {
     "talk.json": array_of_conversations,
     "one.json": messages_of_a_conversation,
     "talk.csv": questions_in_a_table,
+    "book.epub": book,
 }
 
 

@@ -30,7 +30,7 @@ ALWAYS_UNPACKED = 10 << 20  # ... but so many bytes always may
 _HEAD = 1 << 16  # bytes by which a file is known
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # RFC 8878
-_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
 Open = Callable[[], AbstractContextManager[IO[bytes]]]  # opens the packed bytes anew
 
@@ -81,8 +81,8 @@ class Content:
                     unpacked = _zstandard(packed, self.source)
                 yield io.BufferedReader(_Limited(unpacked, self), BLOCK)
 
-        except _DAMAGED as error:
-            raise Unreadable(self.source, _reason(error)) from None
+        except DAMAGED as error:
+            raise Unreadable(self.source, reason_of(error)) from None
         except RuntimeError as error:  # of zipfile
             if "password" not in str(error):
                 raise
@@ -90,7 +90,7 @@ class Content:
         except Exception as error:
             if type(error).__name__ != "ZstdError":  # of either library
                 raise
-            raise Unreadable(self.source, _reason(error)) from None
+            raise Unreadable(self.source, reason_of(error)) from None
 
     @contextlib.contextmanager
     def seekable(self) -> Iterator[BinaryIO]:
@@ -193,7 +193,7 @@ def needs_extra(source: Path, what: str, extra: str, kind: str) -> UserError:
     return Refused(source, f"needs a reader of {what}: {how_to_install(extra)}", kind)
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """What the system or a library says of damage, in one line."""
     said = getattr(error, "strerror", None) or str(error) or "it ends too early"
     return " ".join(said.split())

@@ -6,9 +6,10 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ... import UserError
 from .blocks import Block, chapters, documents_of
 from .boilerplate import book_within, is_heading_of_contents, is_page_of_rights
-from .content import Content
+from .content import DAMAGED, Content, reason_of
 from .document import Document, Refused, Report, Unreadable
 from .html import decoded_page
 from .page import blocks_of_page
@@ -17,6 +18,7 @@ from .zipped import opened_zip, part_name, part_of
 
 MIMETYPE = b"application/epub+zip"
 _CONTAINER = "META-INF/container.xml"
+_TEXTS = ("application/x-dtbook+xml", "text/x-oeb1-document")  # in EPUB 2, beside XHTML
 _LEAST_CHAPTERS = 5  # files of the spine; fewer are no chapters
 
 
@@ -26,6 +28,7 @@ class _Item(NamedTuple):
     name: str  # in the zip file
     media_type: str
     properties: str
+    is_beside: bool = False  # the order of reading
 
 
 def read_epub(content: Content, report: Report) -> Iterator[Document]:
@@ -54,24 +57,57 @@ def _parts(archive: zipfile.ZipFile, content: Content, report: Report) -> Iterat
     """The blocks of each file of the spine that belongs to the text."""
     names = set(archive.namelist())
     protected = _protected(archive, names, content)
+    is_read = False
+    problems = []
     for item in _spine(archive, content):
         if item.name in protected:
             raise Refused(content.source, "is protected against copying (DRM)", "locked")
-        if "nav" in item.properties.split() or "html" not in item.media_type:
-            continue
-        if item.name not in names:
-            report.note("a chapter is missing in the file")
+        why = _why_left_out(item, names)
+        if why:
+            report.leave_out(why)
             continue
 
-        with part_of(archive, item.name, content) as part:
-            page = decoded_page(part.read(), content, report)
-        blocks = blocks_of_page(page, content, report, is_book=True)
-        if is_page_of_rights(blocks):
-            report.leave_out("imprints")
-        elif blocks and is_heading_of_contents(blocks[0].text):
-            report.leave_out("tables of contents")
-        elif blocks:
+        try:
+            blocks = _blocks(archive, item, content, report)
+        except (*DAMAGED, UserError) as error:
+            report.leave_out("chapters that cannot be read")
+            report.note(f"{item.name} cannot be read: {reason_of(error)}")
+            problems.append(error)
+            continue
+        is_read = True
+        if blocks:
             yield blocks
+    if problems and not is_read:
+        raise problems[0]
+
+
+def _why_left_out(item: _Item, names: set[str]) -> str:
+    """Why a file of the spine is not read; empty if it is."""
+    if "nav" in item.properties.split():
+        return "tables of contents"
+    if item.is_beside:
+        return "parts outside the order of reading"
+    if item.name not in names:
+        return "chapters that are missing"
+    is_text = item.media_type in _TEXTS or "html" in item.media_type
+    return "" if is_text else "parts that are no text"
+
+
+def _blocks(archive: zipfile.ZipFile, item: _Item, content: Content, report: Report) -> list[Block]:
+    """What a file of the spine has of the text. If that is nothing, it is counted once."""
+    with part_of(archive, item.name, content) as part:
+        page = decoded_page(part.read(), content, report)
+    before = report.left_out.total()
+    blocks = blocks_of_page(page, content, report, is_book=True)
+    if is_page_of_rights(blocks):
+        report.leave_out("imprints")
+        return []
+    if blocks and is_heading_of_contents(blocks[0].text):
+        report.leave_out("tables of contents")
+        return []
+    is_counted = report.left_out.total() > before
+    report.leave_out("chapters without text", not blocks and not is_counted)
+    return blocks
 
 
 def _with_titles(parts: Sequence[list[Block]]) -> list[list[Block]]:
@@ -91,7 +127,7 @@ def _spine(archive: zipfile.ZipFile, content: Content) -> list[_Item]:
     """The files of the book in the order of reading."""
     package = _package(archive, content)
     items: dict[str, _Item] = {}
-    order: list[str] = []
+    order: dict[str, bool] = {}  # by its id, whether a file is outside the order of reading
     with part_of(archive, package, content) as part:
         for event in events(part, content):
             if not isinstance(event, Start):
@@ -102,13 +138,15 @@ def _spine(archive: zipfile.ZipFile, content: Content) -> list[_Item]:
                 name = part_name(href, package)
                 kind = get("media-type", "")
                 items[get("id", "")] = _Item(name, kind, get("properties", ""))
-            elif event.name == "itemref" and get("linear") != "no":
-                order.append(get("idref", ""))
+            elif event.name == "itemref":
+                order.setdefault(get("idref", ""), get("linear") == "no")
 
-    spine = [items[name] for name in dict.fromkeys(order) if name in items]
-    if not spine:
+    if not items.keys() & order.keys():
         raise Unreadable(content.source, "the book names no chapters")
-    return spine
+    missing = _Item("", "", "")
+    return [
+        items.get(name, missing)._replace(is_beside=is_beside) for name, is_beside in order.items()
+    ]
 
 
 def _package(archive: zipfile.ZipFile, content: Content) -> str:

@@ -1,10 +1,12 @@
 """E-books to chapters."""
 
+import io
+import zipfile
 from pathlib import Path
 
 from ..texts import documents, refusal, write
-from .made import CHAPTER, epub
-from .reading import left_out
+from .made import CHAPTER, epub, zipped
+from .reading import left_out, report_of
 
 NAMES = ["c1", "c2", "c3", "c4", "c5"]
 
@@ -48,7 +50,7 @@ def test_what_is_around_the_chapters_is_left_out(tmp_path: Path) -> None:
     texts = documents(file)
     assert texts[:2] == ["The Book", "c1\n\nText."] and len(texts) == 6
     assert left_out(file) == {
-        "title pages": 1, "imprints": 2, "tables of contents": 1, "notes": 1,
+        "title pages": 1, "imprints": 2, "tables of contents": 2, "notes": 1,
         "entries of tables of contents": 9, "marks of notes": 1,
     }  # fmt: skip
 
@@ -93,3 +95,50 @@ def test_names_that_lead_out_of_the_book_lead_nowhere(tmp_path: Path) -> None:
 
 def test_a_book_without_chapters_is_refused(tmp_path: Path) -> None:
     assert "names no chapters" in refusal(write(tmp_path / "a.epub", epub({"c1": ""}, [])))
+
+
+def test_a_chapter_that_cannot_be_read_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    pages = {name: page(name, f"{CHAPTER} {name} ends.") for name in NAMES}
+    data = epub(pages, NAMES)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        info = archive.getinfo("OEBPS/text/c3.xhtml")
+    place = info.header_offset + 30 + len(info.filename) + info.compress_size // 2
+    damaged = data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :]
+    file = write(tmp_path / "a.epub", damaged)
+    assert [text[:2] for text in documents(file)] == ["c1"]
+    assert left_out(file) == {"chapters that cannot be read": 1}
+    (note,) = report_of(file).notes
+    assert note.startswith("OEBPS/text/c3.xhtml cannot be read: ")
+
+
+def test_a_book_of_which_no_chapter_can_be_read_is_refused(tmp_path: Path) -> None:
+    deep = {"c1": "<body>" + "<div>" * 1100 + "</body>"}
+    assert "tags inside one another" in refusal(write(tmp_path / "a.epub", epub(deep, deep)))
+
+
+def test_files_that_are_not_chapters_are_counted(tmp_path: Path) -> None:
+    pages = {name: page(name) for name in (*NAMES, "answers", "old", "picture")}
+    book = epub(pages, [*pages, "missing"])
+    for before, after in (
+        ('idref="answers"', 'idref="answers" linear="no"'),
+        ('old.xhtml" media-type="application/xhtml+xml"',
+         'old.xhtml" media-type="text/x-oeb1-document"'),
+        ('picture.xhtml" media-type="application/xhtml+xml"',
+         'picture.xhtml" media-type="image/svg"'),
+    ):  # fmt: skip
+        book = with_package(book, before, after)
+    file = write(tmp_path / "a.epub", book)
+    assert [text[:3].strip() for text in documents(file)] == [*NAMES, "old"]
+    assert left_out(file) == {
+        "parts outside the order of reading": 1, "parts that are no text": 1,
+        "chapters that are missing": 1,
+    }  # fmt: skip
+
+
+def with_package(book: bytes, before: str, after: str) -> bytes:
+    """A book with something else in the file that describes it."""
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    package = files["OEBPS/book.opf"].decode()
+    assert before in package
+    return zipped({**files, "OEBPS/book.opf": package.replace(before, after)})
