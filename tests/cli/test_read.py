@@ -93,3 +93,67 @@ def test_the_encoding_can_be_named(folder: Path, type_: Type) -> None:
     _, out, err = type_("read", "old.txt")
     assert out != "żółć\n" and "old.txt: read as Windows-1252" in err
     assert_refused(type_("read", "old.txt", "--encoding", "klingon"), "encoding must be")
+
+
+# Books of Project Gutenberg
+
+SMALL_PRINT = "*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.29.93*END*"
+
+
+def book(text: str) -> str:
+    """A book of Project Gutenberg."""
+    return (
+        f"The Project Gutenberg eBook of {text}\n\nThis ebook is for the use of anyone.\n\n"
+        f"*** START OF THE PROJECT GUTENBERG EBOOK {text.upper()} ***\n\n{text}\n\n"
+        f"*** END OF THE PROJECT GUTENBERG EBOOK {text.upper()} ***\n\nFULL LICENSE\n\n"
+        "Project Gutenberg eBooks are free, and you can\nsubscribe to hear about new eBooks.\n"
+    )
+
+
+def old_book(text: str) -> str:
+    """One of before 2003."""
+    header = f"*****The Project Gutenberg Etext of {text}*****\n\nPlease read this.\n"
+    return f"{header}{SMALL_PRINT}\n\n{text}\n\nEnd of Project Gutenberg's {text}\n\n"
+
+
+def test_of_books_joined_to_one_file_each_header_and_licence_is_left_out(
+    folder: Path, type_: Type
+) -> None:
+    texts = ["The fox", "The crow", "The bread"]
+    for make in (book, old_book):
+        write(folder / "books.txt", "".join(map(make, texts)))
+        status, out, err = type_("read", "books.txt")
+        assert status == 0
+        assert out.split("\n\n<|endoftext|>\n\n") == ["The fox", "The crow", "The bread\n"]
+        assert " 3  Project Gutenberg's header and licence (3)" in err
+
+
+@pytest.mark.parametrize("length", [1, 100_000])
+def test_what_is_joined_to_a_book_stays(length: int, folder: Path, type_: Type) -> None:
+    before = "My own text.\n" * length
+    after = "And another one.\n" * length
+    write(folder / "books.txt", f"{before}{book('The fox')}{after}")
+    texts = type_("read", "books.txt")[1].split("<|endoftext|>")
+    assert [text.strip() for text in texts] == [before.strip(), "The fox", after.strip()]
+
+
+def test_a_book_whose_last_line_is_missing_stays_when_another_follows(
+    folder: Path, type_: Type
+) -> None:
+    cut = book("The fox").partition("*** END")[0]
+    write(folder / "books.txt", cut + book("The crow"))
+    texts = type_("read", "books.txt")[1].split("<|endoftext|>")
+    assert [text.strip() for text in texts] == ["The fox", "The crow"]
+
+
+def test_books_in_pages_and_e_books_stay_too(folder: Path, type_: Type) -> None:
+    books = book("The fox") + book("The crow")
+    paragraphs = "".join(f"<p>{line}</p>" for line in books.splitlines())
+    write(folder / "lines.html", f"<html><body>{paragraphs}</body></html>")
+    write(folder / "whole.html", f"<html><body><pre>{books}</pre></body></html>")
+    write(folder / "book.epub", epub({"all": f"<body>{paragraphs}</body>"}, ["all"]))
+    for name in ("lines.html", "whole.html", "book.epub"):
+        _, out, err = type_("read", name)
+        words = out.replace("<|endoftext|>", "").split()
+        assert words == "The fox The crow".split(), name
+        assert "Project Gutenberg's header and licence (2)" in err

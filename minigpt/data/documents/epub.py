@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ... import UserError
 from .blocks import Block, chapters, documents_of
-from .boilerplate import book_within, is_heading_of_contents, is_page_of_rights
+from .boilerplate import is_heading_of_contents, is_page_of_rights, without_gutenberg
 from .content import DAMAGED, Content, reason_of
 from .document import Document, Refused, Report, Unreadable
 from .html import decoded_page
@@ -34,23 +34,12 @@ class _Item(NamedTuple):
 def read_epub(content: Content, report: Report) -> Iterator[Document]:
     """The chapters of a book."""
     with opened_zip(content) as archive:
-        parts = list(_parts(archive, content, report))
-    blocks = [block for part in parts for block in part]
-    book = book_within(blocks, report)
-    chosen = [part for part in _cut(parts, book) if part]
-
-    if len(chosen) < _LEAST_CHAPTERS:
-        yield from documents_of(chapters(blocks[book]), content.source)
+        parts = without_gutenberg(_parts(archive, content, report), report)
+    if len(parts) < _LEAST_CHAPTERS:
+        blocks = [block for part in parts for block in part]
+        yield from documents_of(chapters(blocks), content.source)
     else:
-        yield from documents_of(_with_titles(chosen), content.source)
-
-
-def _cut(parts: Sequence[list[Block]], book: slice) -> Iterator[list[Block]]:
-    """What each part has of the blocks that belong to the book."""
-    begin = 0  # the number of the part's first block
-    for part in parts:
-        yield part[max(book.start - begin, 0) : max(book.stop - begin, 0)]
-        begin += len(part)
+        yield from documents_of(_with_titles(parts), content.source)
 
 
 def _parts(archive: zipfile.ZipFile, content: Content, report: Report) -> Iterator[list[Block]]:

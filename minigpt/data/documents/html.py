@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from .blocks import documents_of
-from .boilerplate import book_within
+from .boilerplate import without_gutenberg
 from .content import Content
 from .document import Document, Report
 from .encoding import decoded_whole, encoding_called, marked_encoding
@@ -30,10 +30,10 @@ def is_page(content: Content) -> bool:
 
 
 def read_page(content: Content, report: Report) -> Iterator[Document]:
-    """One document: the main part of a page."""
+    """One document: the main part of a page; several, if it holds several books."""
     page = decoded_page(content.whole(), content, report)
     blocks = blocks_of_page(page, content, report, is_book=False)
-    yield from documents_of([blocks[book_within(blocks, report)]], content.source)
+    yield from documents_of(without_gutenberg([blocks], report), content.source)
 
 
 def decoded_page(data: bytes, content: Content, report: Report) -> str:
