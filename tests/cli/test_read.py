@@ -157,3 +157,13 @@ def test_books_in_pages_and_e_books_stay_too(folder: Path, type_: Type) -> None:
         words = out.replace("<|endoftext|>", "").split()
         assert words == "The fox The crow".split(), name
         assert "Project Gutenberg's header and licence (2)" in err
+
+
+def test_a_play_whose_speakers_are_renamed_ends_before_the_licence(
+    folder: Path, type_: Type
+) -> None:
+    turns = "".join(f"ANNA: Where is day {n}?\n\nOTTO: Here it is.\n\n" for n in range(20))
+    write(folder / "play.txt", book("The play").replace("The play", turns))
+    _, out, err = type_("read", "play.txt", "--anonymous")
+    assert out.endswith("A: Where is day 19?\n\nB: Here it is.\n\n")
+    assert "Project Gutenberg's header and licence (1)" in err

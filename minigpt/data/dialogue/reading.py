@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ... import UserError
+from ..documents.boilerplate import plain_without_gutenberg
 from ..documents.content import MOST_WHOLE, Content
 from ..documents.document import Document, Refused, Report, title
 from ..documents.encoding import marked_encoding, plain_blocks, text_head
@@ -75,7 +76,8 @@ def kind_of_text(content: Content) -> DialogueKind | None:
     def read(content: Content, report: Report) -> Conversations:
         if form.is_script:
             report.note(f"rewritten as turns, NAME: TEXT, without its layout, for --{needing[0]}")
-        return form.conversations(_whole_text(content, report))
+        blocks = plain_without_gutenberg(plain_blocks(content, report), report)
+        return form.conversations(_whole(blocks, content))
 
     return _kind(form.kind, read, is_private=form.is_private)
 
@@ -139,7 +141,7 @@ def _kind_of_table(content: Content) -> DialogueKind | None:
         return None
 
     def read(content: Content, report: Report) -> Conversations:
-        lines = io.StringIO(_whole_text(content, report))
+        lines = io.StringIO(_whole(plain_blocks(content, report), content))
         csv.field_size_limit(content.limit(MOST_WHOLE))
         rows = csv.DictReader(lines, delimiter=_delimiter(header))
         return form.conversations(_checked(rows, content))
@@ -273,12 +275,12 @@ def _letters(content: Content, report: Report) -> Conversations:
         yield from mail.threads(stream, content, report)
 
 
-def _whole_text(content: Content, report: Report) -> str:
-    """The text of a plain file, which must not be too large."""
+def _whole(blocks: Iterable[str], content: Content) -> str:
+    """The text of blocks, which must not be too large."""
     most = content.limit(MOST_WHOLE)
     size = 0
     parts = []
-    for block in plain_blocks(content, report):
+    for block in blocks:
         size += len(block)
         if size > most:
             raise content.too_large(most)
