@@ -12,7 +12,7 @@ from .documents.content import BLOCK, Content
 from .documents.document import STANDARD_INPUT, Document, Refused, Report, Unreadable, title
 from .documents.kept import KEPT
 from .documents.kinds import recognise
-from .documents.rows import text_in
+from .documents.rows import value_in
 from .file_version import version_of
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "check_is_text",
     "has_fields",
     "read_file",
-    "text_in",
     "title",
+    "value_in",
 ]
 
 

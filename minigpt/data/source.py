@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from .documents.summary import problems
 from .file_version import version_of
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
-from .readers import STANDARD_INPUT, has_fields, text_in, title
+from .readers import STANDARD_INPUT, has_fields, title, value_in
 from .temporary import temporary_copy
 
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
@@ -278,30 +278,32 @@ def _nearest(lengths: Sequence[int], wanted: float) -> int:
 
 @contextlib.contextmanager
 def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
-    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one. Rows that
-    are conversations stay as they are, if the first is one."""
+    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one or are
+    conversations. Its reader says which have no text."""
     with temporary_copy("documents") as file:
         with open(file, "wb") as copy:
-            has_turns = False
             for number, document in enumerate(documents, start=1):
-                if number == 1:
-                    has_turns = is_conversation(document) and text_field not in document
-                row = document
-                if not (has_turns and is_conversation(document)):
-                    row = {text_field: _text_of(document, number, text_field)}
-                line = json.dumps(row, ensure_ascii=False)
-                copy.write(line.encode() + b"\n")
+                if isinstance(document, str) and number <= _MAYBE_NAMES:
+                    _refuse_name(document, number)
+                copy.write(_line_of(_row_of(document, text_field)))
         yield file
 
 
-def _text_of(document: Any, number: int, text_field: str) -> str:
-    """The text of a document, which is one itself or a row that holds one."""
-    row = document
-    if isinstance(document, str):
-        row = {text_field: document}
-        if number <= _MAYBE_NAMES:
-            _refuse_name(document, number)
-    return text_in(row, text_field, place=f"document {number}")
+def _row_of(document: Any, text_field: str) -> dict[str, Any]:
+    """A document as a row: its text, or all of a conversation; of another the names alone."""
+    if isinstance(document, Mapping) and text_field not in document:
+        return dict(document if is_conversation(document) else dict.fromkeys(document))
+    text = document if isinstance(document, str) else value_in(document, text_field)
+    return {text_field: text if isinstance(text, str) else None}
+
+
+def _line_of(row: dict[str, Any]) -> bytes:
+    """A row as a line in JSON; what JSON does not have is null."""
+    try:
+        line = json.dumps(row, ensure_ascii=False, default=lambda value: None).encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        line = json.dumps(row, default=lambda value: None).encode()
+    return line + b"\n"
 
 
 def _refuse_name(document: str, number: int) -> None:

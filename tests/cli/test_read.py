@@ -95,6 +95,23 @@ def test_the_encoding_can_be_named(folder: Path, type_: Type) -> None:
     assert_refused(type_("read", "old.txt", "--encoding", "klingon"), "encoding must be")
 
 
+# Rows
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.csv"])
+def test_one_row_without_text_does_not_refuse_a_file(name: str, folder: Path, type_: Type) -> None:
+    rows = ['{"text": "The fox"}', '{"text": null}', '{"text": "The crow"}']
+    files = {
+        "rows.jsonl": "\n".join(rows),
+        "rows.json": f"[{', '.join(rows)}]",
+        "rows.csv": "sep=;\nid;text\n1;The fox\n2;\n3;The crow\n",
+    }
+    write(folder / name, files[name])
+    status, out, err = type_("read", name)
+    assert (status, out) == (0, "The fox\n\n<|endoftext|>\n\nThe crow\n")
+    assert "rows without text (1)" in err
+
+
 # Books of Project Gutenberg
 
 SMALL_PRINT = "*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.29.93*END*"

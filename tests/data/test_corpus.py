@@ -387,8 +387,13 @@ def test_documents_come_back_as_they_were(texts: list[str]) -> None:
     assert read_again(rows, text_field="body") == texts
 
 
-@pytest.mark.parametrize("row", [5, None, b"bytes", {}, {"text": None}, {"text": 5}, "\ud800"])
-def test_a_row_without_text_is_named(row: Any) -> None:
-    reason = "not JSON in UTF-8" if row == "\ud800" else "no text in field 'text'"
-    with pytest.raises(UserError, match=f"document 2: {reason}"):
-        read_again(["a", row])
+@pytest.mark.parametrize(
+    "row", [5, None, b"bytes", {}, {"text": None}, {"text": 5}, "\ud800", {"text": "\ud800"}]
+)
+def test_a_row_without_text_is_none_of_the_documents(row: Any) -> None:
+    assert read_again([row, "a", row]) == ["a"]
+
+
+def test_documents_without_the_field_are_refused_with_the_names_that_there_are() -> None:
+    with pytest.raises(UserError, match=r"documents has no field 'text'.*: id, body"):
+        read_again([{"id": 1, "body": "a"}, {"id": 2, "body": "b"}])

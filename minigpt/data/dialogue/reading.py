@@ -1,7 +1,5 @@
 """Files of conversations, read as documents with turns: one for each conversation."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -13,6 +11,7 @@ from ..documents.document import Document, Refused, Report, title
 from ..documents.encoding import marked_encoding, plain_blocks, text_head
 from ..documents.parquet import MAGIC, rows_of
 from ..documents.plain import read_plain
+from ..documents.rows import table_of
 from . import discord, mail
 from .layout import layout_of
 from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
@@ -131,20 +130,20 @@ def _documents(messages: Iterable[Message], content: Content, report: Report) ->
 def _kind_of_table(content: Content) -> DialogueKind | None:
     """The kind of a table in which each row is a message, or a question and its answer."""
     try:
-        header = text_head(content).partition("\n")[0]
+        table = table_of(content, Report(content.source))
     except UserError:
         return None
-    if content.reading.text_field in _columns(header):
+    if table.column_of(content.reading.text_field) is not None:
         return None
-    form = form_of_rows(dict.fromkeys(_columns(header), ""))
+    form = form_of_rows(dict.fromkeys(map(str.lower, table.names), ""))
     if form is None:
         return None
 
     def read(content: Content, report: Report) -> Conversations:
-        lines = io.StringIO(_whole(plain_blocks(content, report), content))
-        csv.field_size_limit(content.limit(MOST_WHOLE))
-        rows = csv.DictReader(lines, delimiter=_delimiter(header))
-        return form.conversations(_checked(rows, content))
+        table = table_of(content, report)
+        names = [name.lower() for name in table.names]
+        rows = (dict(zip(names, row, strict=False)) for _, row in table.rows if row)
+        return form.conversations(rows)
 
     return _kind(form.kind, read, is_private=form.is_private)
 
@@ -165,22 +164,6 @@ def _kind_of_parquet(content: Content) -> DialogueKind | None:
         return form.conversations(rows_of(content, FIELDS))
 
     return _kind(form.kind, read, is_private=form.is_private)
-
-
-def _checked(rows: Iterator[Any], content: Content) -> Iterator[Any]:
-    """Rows of a table; UserError if it is damaged."""
-    try:
-        yield from rows
-    except csv.Error as error:
-        raise UserError(f"{title(content.source)} is damaged: {error}", kind="damaged") from None
-
-
-def _columns(header: str) -> list[str]:
-    return [name.strip(' "\r') for name in header.split(_delimiter(header))]
-
-
-def _delimiter(header: str) -> str:
-    return max(",;\t", key=header.count)
 
 
 def _kind_of_lines(content: Content) -> DialogueKind | None:

@@ -17,7 +17,7 @@ from .notebook import is_notebook, read_notebook
 from .parquet import MAGIC, read_parquet
 from .pdf import read_pdf
 from .plain import read_plain
-from .rows import read_json_lines, read_table
+from .rows import is_json_list, read_json_lines, read_json_list, read_table
 from .word import read_word
 
 
@@ -119,6 +119,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("PDF", _is_pdf, read_pdf, is_converted=True),
     Kind("parquet", _begins(MAGIC), read_parquet, has_fields=True),
     Kind("RTF", _begins(rtf.MAGIC), rtf.read_rtf, is_converted=True),
+    Kind("JSON rows", is_json_list, read_json_list, has_fields=True, is_converted=True),
     Kind("JSON lines", _ends(".jsonl", ".ndjson"), read_json_lines, has_fields=True),
     Kind("table", _ends(".csv", ".tsv"), read_table, has_fields=True),
     Kind("web page", is_page, read_page, is_converted=True),

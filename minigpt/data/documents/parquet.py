@@ -19,7 +19,7 @@ def read_parquet(content: Content, report: Report) -> Iterator[Document]:
     """The documents of a parquet file."""
     if importlib.util.find_spec("pyarrow") is None:
         raise needs_extra(content.source, "parquet (pyarrow)", "parquet", "no_parquet")
-    return documents_in_rows(_rows(content, report), content.source)
+    return documents_in_rows(_rows(content), content.source, report)
 
 
 def rows_of(content: Content, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -42,14 +42,8 @@ def _may_name(content: Content, columns: Iterable[str]) -> bool:
     return any(column.encode() in footer[max(begin, 0) :] for column in columns)
 
 
-def _rows(content: Content, report: Report) -> Iterator[tuple[int, str]]:
-    """The number of each row that has a text, and its text."""
+def _rows(content: Content) -> Iterator[tuple[int, Any]]:
+    """The number of each row, and what it has in the column of the text."""
     arguments = ("texts", content.reading.text_field, str(content.most_unpacked()))
-    number = 0
-    for texts in read_apart("parquet_rows", content, *arguments):
-        for text in texts:
-            number += 1
-            if text:
-                yield number, text
-            else:
-                report.leave_out("rows without text")
+    batches = read_apart("parquet_rows", content, *arguments)
+    return enumerate((value for values in batches for value in values), start=1)

@@ -31,15 +31,23 @@ def texts(stream: Any, column: str, most_unpacked: int) -> Iterator[list[str | N
 
     read = 0
     for batch in file.iter_batches(batch_size=_ROWS, columns=[column]):
-        values = batch.column(0).to_pylist()
-        found = [_text(value) for value in values]
+        found = [_text(value) for value in _values(batch.column(0))]
         read += sum(len(text) for text in found if text is not None)
         _check_unpacked(read, most_unpacked)
         yield found
 
 
+def _values(column: Any) -> list[Any]:
+    """The values of a column; texts as bytes, since one that is damaged would else refuse all."""
+    import pyarrow
+
+    is_text = pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)
+    values: list[Any] = (column.cast(pyarrow.large_binary()) if is_text else column).to_pylist()
+    return values
+
+
 def _text(value: Any) -> str | None:
-    """A value as text: some programs write text as bytes. None if it is none."""
+    """A value as text, which may come as bytes; None if it is none."""
     if isinstance(value, bytes):
         with contextlib.suppress(UnicodeDecodeError):
             return value.decode()

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from ..invisible import without_invisible
 from .boilerplate import plain_without_gutenberg
@@ -13,7 +14,7 @@ from .encoding import plain_blocks
 from .mark import MARK
 
 # A line that holds nothing else, and the line ends before it.
-_SEPARATOR = re.compile(rf"(\n+[ \t]*{re.escape(MARK)}[ \t]*)(?=\n|\Z)")
+_SEPARATOR = re.compile(rf"((?<!\n)\n++[ \t]*+{re.escape(MARK)}[ \t]*+)(?=\n|\Z)")
 _MOST_HELD = 1 << 20  # characters that may be the beginning of a separator, or white space alone
 
 
@@ -28,15 +29,28 @@ def read_plain(content: Content, report: Report) -> Iterator[Document]:
     return without_blank_ones(separated(kept, content.source))
 
 
-def documents_in_rows(rows: Iterable[tuple[int, str]], source: Path) -> Iterator[Document]:
-    """The documents of rows, each a line's number and its text: one each, or several with marks."""
-    for line, written in rows:
-        text = without_invisible(written)
+def documents_in_rows(
+    rows: Iterable[tuple[int, Any]], source: Path, report: Report
+) -> Iterator[Document]:
+    """The documents of rows, each a line's number and its text: one each, or several with marks. A
+    row whose text is null, a number or the like is a row without text."""
+    for line, value in rows:
+        text = without_invisible(value) if _is_text(value) else ""
         if MARK in text:
             for document in without_blank_ones(separated([text], source)):
                 yield document._replace(line=line, is_row=True)
-        elif text.strip():
+        elif text and not text.isspace():
             yield Document(text, source, line=line, is_row=True)
+        else:
+            report.leave_out("rows without text")
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is text: JSON can name half a surrogate pair, which is none."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def separated(blocks: Iterable[str], source: Path) -> Iterator[Document]:

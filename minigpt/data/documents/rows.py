@@ -1,12 +1,12 @@
-"""Files of rows, each of which holds a text: JSON lines, and tables (.csv, .tsv)."""
+"""Files of rows, each of which holds a text: JSON lines, lists in JSON, and tables (.csv, .tsv)."""
 
 import csv
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
 from ... import UserError
 from .content import Content
@@ -15,48 +15,93 @@ from .encoding import marked_encoding, plain_blocks
 from .plain import documents_in_rows
 
 _DELIMITERS = ",;\t|"
+_SEPARATOR = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)  # a first line, for Excel
+_LIST = re.compile(r"\s*\[\s*[{n]")  # how a list begins: with a row, or null
 _LONGEST_CELL = 10 << 20  # characters; a quote that is never closed would else take all memory
+_MOST_NAMED = 8  # fields
 
 
-# JSON lines
+def value_in(row: Any, text_field: str) -> Any:
+    """What is in a field of a row; None if there is no such field."""
+    try:
+        return row[text_field]
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return None
+
+
+def _no_field(what: str, names: Sequence[str], content: Content) -> Refused:
+    """The error for a file without the field that holds the text; it has fields of these names."""
+    shown = ", ".join(name[:40] for name in names[:_MOST_NAMED])
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    missing = f"has no {what} {content.reading.text_field!r}"
+    return Refused(
+        content.source, f"{missing}; name one with --text-field: {shown}{more}", "column"
+    )
+
+
+# JSON
 
 
 def read_json_lines(content: Content, report: Report) -> Iterator[Document]:
     """A document for each line of a .jsonl file, or several with lines <|endoftext|> in it."""
-    return documents_in_rows(_json_rows(content), content.source)
+    return documents_in_rows(_texts(_json_rows(content), content), content.source, report)
 
 
-def text_in(row: Any, text_field: str, place: str) -> str:
-    """The text in a field of a row, which is a mapping; `place` is the row's name in errors."""
+def is_json_list(content: Content) -> bool:
+    """Whether a content is a list in JSON whose rows have a text."""
+    field = content.reading.text_field
+    head = content.head.decode(marked_encoding(content.head), "replace")
+    if _LIST.match(head) is None or field not in head:
+        return False
     try:
-        text: str = row[text_field]
-        text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair
-        raise UserError(f"{place}: not JSON in UTF-8", kind="damaged") from None
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise UserError(
-            f"{place}: no text in field {text_field!r}; name the field with --text-field",
-            kind="column",
-        ) from None
-    return text
+        rows = _whole_list(content)
+    except UserError:  # said when it is read
+        return True
+    return any(isinstance(value_in(row, field), str) for row in rows)
 
 
-def _json_rows(content: Content) -> Iterator[tuple[int, str]]:
-    """The number of each line that has a text, and its text."""
+def read_json_list(content: Content, report: Report) -> Iterator[Document]:
+    """A document for each row of a list in JSON."""
+    rows = enumerate(_whole_list(content), start=1)
+    return documents_in_rows(_texts(rows, content), content.source, report)
+
+
+def _whole_list(content: Content) -> list[Any]:
+    """The rows of a list in JSON; none if it is no JSON."""
+    try:
+        rows = json.loads(content.whole().decode(marked_encoding(content.head)))
+    except (ValueError, RecursionError):
+        return []
+    return rows if isinstance(rows, list) else []
+
+
+def _texts(rows: Iterable[tuple[int, Any]], content: Content) -> Iterator[tuple[int, Any]]:
+    """What is in the field of the text in each row; Refused, at the end, if no row has it."""
+    field = content.reading.text_field
+    has_field = False
+    other: dict[str, Any] = {}  # the first row that has fields
+    for number, row in rows:
+        if isinstance(row, dict):
+            has_field = has_field or field in row
+            other = other or row
+        yield number, value_in(row, field)
+    if other and not has_field:
+        raise _no_field("field", list(other), content)
+
+
+def _json_rows(content: Content) -> Iterator[tuple[int, Any]]:
+    """The number of each line that is not empty, and its row."""
     with content.opened() as stream:
         for number, line in enumerate(_json_lines(stream, content), start=1):
             if not line.strip():
                 continue
-            place = f"{title(content.source)}, line {number}"
             try:
                 # Given bytes, json would also accept UTF-16 and UTF-32, unlike for plain text.
                 row = json.loads(line.decode("utf-8-sig"))
             except (ValueError, RecursionError):
+                place = f"{title(content.source)}, line {number}"
                 raise UserError(f"{place}: not JSON in UTF-8", kind="damaged") from None
-
-            text = text_in(row, content.reading.text_field, place)
-            if text:
-                yield number, text
+            yield number, row
 
 
 def _json_lines(stream: BinaryIO, content: Content) -> Iterator[bytes]:
@@ -77,52 +122,66 @@ def _json_lines(stream: BinaryIO, content: Content) -> Iterator[bytes]:
 
 def read_table(content: Content, report: Report) -> Iterator[Document]:
     """A document for each row of a .csv or .tsv file: the cell in the column of the text."""
-    return documents_in_rows(_cells(content, report), content.source)
+    return documents_in_rows(_cells(content, report), content.source, report)
 
 
-def _cells(content: Content, report: Report) -> Iterator[tuple[int, str]]:
-    """The number of each line in which a row begins, and the row's text."""
+class Table(NamedTuple):
+    """A table: the names of its columns, and its rows with the number of the line in which each
+    begins."""
+
+    names: list[str]
+    rows: Iterator[tuple[int, list[str]]]
+
+    def column_of(self, name: str) -> int | None:
+        """Which column has a name, in capital or small letters; None if there is none."""
+        if name in self.names:
+            return self.names.index(name)
+        lower = [other.lower() for other in self.names]
+        return lower.index(name.lower()) if name.lower() in lower else None
+
+
+def table_of(content: Content, report: Report) -> Table:
+    """The table in a file; without columns if the file is empty."""
     lines = _lines(plain_blocks(content, report))
-    header = next(lines, "")
+    first = next(lines, "")
+    named = _SEPARATOR.fullmatch(first)
+    header = first if named is None else next(lines, "")
     if not header.strip():
-        return
+        return Table([], iter(()))
 
-    text_field = content.reading.text_field
-    delimiter = _delimiter(header, text_field)
+    delimiter = _delimiter(header, content.reading.text_field) if named is None else named[1]
     csv.field_size_limit(content.limit(_LONGEST_CELL))
-    rows = csv.reader(itertools.chain([header], lines), delimiter=delimiter)
-    column: int | None = None
+    reader = csv.reader(itertools.chain([header], lines), delimiter=delimiter)
+    rows = _numbered(reader, content, before=0 if named is None else 1)
+    _, names = next(rows)
+    return Table([name.strip() for name in names], rows)
+
+
+def _numbered(reader: Any, content: Content, before: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a reader; there are so many lines `before` its first."""
     while True:
-        number = rows.line_num + 1
+        number = before + reader.line_num + 1
         try:
-            row = next(rows)
+            row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             place = f"{title(content.source)}, line {number}"
             raise UserError(f"{place}: {error}", kind="damaged") from None
-
-        if column is None:
-            column = _column(row, text_field, content.source)
-        elif len(row) > column and row[column]:
-            yield number, row[column]
-        elif any(row):
-            report.leave_out("rows without text")
+        yield number, row
 
 
-def _column(header: list[str], text_field: str, source: Path) -> int:
-    """Which column holds the text."""
-    names = [name.strip() for name in header]
-    if text_field in names:
-        return names.index(text_field)
-    lower = [name.lower() for name in names]
-    if text_field.lower() in lower:
-        return lower.index(text_field.lower())
-
-    shown = ", ".join(name[:40] for name in names[:8])
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    reason = f"has no column {text_field!r}; name one with --text-field: {shown}{more}"
-    raise Refused(source, reason, "column")
+def _cells(content: Content, report: Report) -> Iterator[tuple[int, str | None]]:
+    """The number of each line in which a row begins, and the row's text."""
+    table = table_of(content, report)
+    if not table.names:
+        return
+    column = table.column_of(content.reading.text_field)
+    if column is None:
+        raise _no_field("column", table.names, content)
+    for number, row in table.rows:
+        if row:
+            yield number, row[column] if len(row) > column else None
 
 
 def _delimiter(header: str, text_field: str) -> str:

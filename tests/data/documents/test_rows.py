@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ..texts import documents, refusal, write
-from .made import notebook
-from .reading import left_out
+from .made import notebook, parquet
+from .reading import left_out, report_of
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,9 @@ from .reading import left_out
         ('text,id\n"a ""b"",\nc",1\n" ",2\n', ['a "b",\nc']),
         ("\ufefftext,id\na,1\n", ["a"]),
         ("id,text\n1\n2,b\n\n", ["b"]),
+        ("sep=;\nid;text\n1;a, b\n", ["a, b"]),
+        ('"sep=|"\r\ntext|id\r\na;b|1\r\n', ["a;b"]),
+        ("sep=\t\n", []),
         ("text\n<|endoftext|>\n", []),
         ("", []),
     ],
@@ -40,6 +43,62 @@ def test_another_column_can_be_named(tmp_path: Path) -> None:
 def test_odd_names_of_columns_are_shown_in_one_line(tmp_path: Path) -> None:
     message = refusal(write(tmp_path / "a.csv", '"a\nb",c\n1,2\n'))
     assert message.endswith("--text-field: a b, c")
+
+
+def in_all_forms(folder: Path, rows: list[object], extra: str) -> list[Path]:
+    """Rows as files: JSON lines, a list in JSON, a table and parquet. What a table and parquet
+    cannot hold is an empty cell there; `extra` is a line of JSON more."""
+    texts = [row.get("text") if isinstance(row, dict) else None for row in rows]
+    cells = [text if isinstance(text, str) and text.isascii() else None for text in texts]
+    lines = [json.dumps(row) for row in rows] + [extra]
+    table = "id,text\n" + "".join(f"1,{cell or ''}\n" for cell in [*cells, None])
+    return [
+        write(folder / "rows.jsonl", "\n".join(lines)),
+        write(folder / "rows.json", f"[{', '.join(lines)}]"),
+        write(folder / "rows.csv", table),
+        write(folder / "rows.parquet", parquet({"text": [*cells, None]})),
+    ]
+
+
+def test_a_row_without_text_refuses_no_file_of_any_form(tmp_path: Path) -> None:
+    """Whatever stands in its place, in the first row too."""
+    rows: list[object] = [
+        {"text": None}, {"text": "a"}, {}, {"text": 5}, {"text": ["a"]}, {"text": ""},
+        {"text": "\ud800 half"}, {"text": "b"}, None, [1], {"text": " "},
+    ]  # fmt: skip
+    for file in in_all_forms(tmp_path, rows, extra='{"text": {"text": "c"}}'):
+        report = report_of(file)
+        assert documents(file) == ["a", "b"], file
+        assert dict(report.left_out) == {"rows without text": len(rows) - 1}, file
+
+
+def test_a_text_of_parquet_that_is_not_utf_8_is_a_row_without_text(tmp_path: Path) -> None:
+    whole = parquet({"text": ["the fox", "the crow"]})
+    file = write(tmp_path / "a.parquet", whole.replace(b"the fox", b"\xed\xa0\x80 fox"))
+    assert documents(file) == ["the crow"]
+    assert left_out(file) == {"rows without text": 1}
+
+
+def test_a_field_that_no_row_has_is_refused_with_the_names_that_there_are(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"title": "a", "body": "b"}\n{"body": null}\n')
+    message = f"{file} has no field 'text'; name one with --text-field: title, body"
+    assert refusal(file) == message
+    assert documents(file, text_field="body") == ["b"]
+
+
+def test_a_list_in_json_without_texts_is_plain_text(tmp_path: Path) -> None:
+    for text in ('[{"body": "a"}]', '[{"text": 5}]', '[{"text": "a"}', '["text"]', "[{text}]"):
+        assert documents(write(tmp_path / "a.json", text)) == [text]
+
+
+def test_a_column_of_texts_makes_no_conversation_in_capital_letters_either(tmp_path: Path) -> None:
+    for name in ("text", "Text", "TEXT"):
+        file = write(tmp_path / "a.csv", f"{name},question,answer\na,b?,c\n")
+        assert (documents(file), report_of(file).kind) == (["a"], "table")
+    for names in ("question,answer", "Question,Answer", "sep=;\nQuestion;Answer"):
+        cells = "b?;c" if ";" in names else "b?,c"
+        file = write(tmp_path / "a.csv", f"{names}\n{cells}\n")
+        assert documents(file) == ["User: b?\n\nAssistant: c\n\n"]
 
 
 def test_rows_without_text_are_counted(tmp_path: Path) -> None:
