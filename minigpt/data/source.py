@@ -11,6 +11,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from .temporary import temporary_copy
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 _MAYBE_NAMES = 100  # documents that are checked for being the names of files
 _ENOUGH_DOCUMENTS = 10  # to learn from them how one begins
+_MOST_NUMBERS = 100  # of documents of a file that are held out
 LONGEST_NAME = 255  # characters, of a file or a folder
 
 
@@ -218,6 +220,30 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
     training = Part(sum(cuts), corpus, cuts)
     validation = Part(sum(lengths) - sum(cuts), corpus, cuts, after_cut=True)
     return training.at_most(most), validation.at_most(_most_to_validate(most))
+
+
+def held_out(source: Source, config: TextConfig) -> tuple[str, ...]:
+    """What is validated on, a name for each file of it: of all of the file, of its end, or of
+    documents in it by their numbers."""
+    if source.validation is not None:
+        return tuple(map(title, source.validation.files))
+
+    corpus = source.training
+    lengths = iter(corpus.scan.lengths)
+    cuts = _cuts(corpus.scan.lengths, config)
+    names = []
+    for report in corpus.scan.reports:
+        parts = list(zip(islice(lengths, report.documents), cuts, strict=False))
+        aside = [n for n, (length, cut) in enumerate(parts, start=1) if cut < length]
+        name = title(report.file)
+        if aside and len(parts) > 1:
+            shown = ", ".join(map(str, aside[:_MOST_NUMBERS]))
+            more = ", ..." if len(aside) > _MOST_NUMBERS else ""
+            names.append(f"{name}, of its {len(parts):,} documents number {shown}{more}")
+        elif aside:
+            ((_, cut),) = parts
+            names.append(name if cut == 0 else f"the end of {name}")
+    return tuple(names)
 
 
 def _most_to_validate(most: int | None) -> int | None:

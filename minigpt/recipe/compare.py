@@ -8,7 +8,7 @@ from .. import UserError
 from ..config import EvaluationConfig, TextConfig
 from ..data.corpus import Corpus, Part
 from ..data.files import find_files
-from ..data.source import Source, check_text_field, read_again, read_corpus
+from ..data.source import check_text_field, read_again, read_corpus
 from ..generation.common_pieces import common_pieces
 from ..generation.comparison import Comparison, Place, Side
 from ..generation.places import Found, Places
@@ -20,6 +20,7 @@ from ..training import distributed
 from ..training.messages import say
 from .contenders import Contender, CountingContender, ModelContender
 from .evaluate import Progress, computing
+from .learned import files_learned_from
 
 # What makes the validation text of two runs the same, if they learned from the same text.
 _SET_ASIDE = ("split", "validation_fraction", "max_characters")
@@ -186,12 +187,9 @@ def _named_text(
     check_text_field(paths, reading)
     corpus = read_corpus(Corpus(paths, reading), names, say)
 
-    fingerprint = Source(corpus, validation=None).fingerprint
     models = [model or other for model, other in zip(found, reversed(found), strict=True)]
-    read = []
-    for model in models:  # counting has learned from the text of the other
-        known = model.config.origin.fingerprint if model is not None and model.config else ""
-        read.append(True if known == fingerprint else None)
+    # Counting has learned from the text of the other.
+    read = [True if files_learned_from(model, corpus) else None for model in models]
     return _Text(" ".join(names), corpus, (read[0], read[1]))
 
 

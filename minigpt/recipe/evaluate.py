@@ -24,6 +24,7 @@ from ..tokenizer import Tokenizer
 from ..training import distributed, workers
 from ..training.evaluation import Evaluation, evaluate_windows, windows_of
 from ..training.messages import say
+from .learned import files_learned_from
 
 _NEARLY_ALL = 1 << 16  # tokens
 
@@ -72,6 +73,10 @@ def evaluate(
     stride = stride_of(found, config)
 
     text = read_corpus(Corpus(paths, reading), names, say)
+    learned_from = files_learned_from(found, text)
+    if learned_from:
+        which = ", ".join(learned_from[:3]) + (" and more" if len(learned_from) > 3 else "")
+        say(f"{run} has learned from {which}, so its figure says what it remembers")
     windows = windows_of(ids_of(found.tokenizer, text, progress), context_length, stride)
 
     device = distributed.device_of_rank(config.device)
@@ -84,6 +89,7 @@ def evaluate(
             stride=stride,
             at_once=config.batch_size,
         )
+    result = replace(result, learned_from=learned_from)
     if not result.tokens:
         raise UserError(
             f"{', '.join(names)}: too short to evaluate on, at least 2 tokens are needed"

@@ -57,6 +57,8 @@ class Plan:
     from_nothing: float | None = None
     with_base: float | None = None
 
+    held_out: tuple[str, ...] = ()  # what is validated on, a name for each file of it
+
     # What it is for
     device: str = TrainConfig.device
     precision: Literal["auto", "float32", "bfloat16", "float16"] = TrainConfig.precision

@@ -15,7 +15,7 @@ from .. import UserError
 from ..config import PARTS, GPTConfig
 from ..data.batches import Dataset
 from ..data.lengths import check_short_text
-from ..data.source import Source, split
+from ..data.source import Source, held_out, split
 from ..training import distributed
 from ..training.messages import duration, say
 from ..training.precision import choose_precision
@@ -65,7 +65,8 @@ def plan_run(source: Source, request: Request) -> Plan:
     nobody named a device and there is a GPU, the plan is for that or for the CPU, whichever is
     expected to end lower, or sooner.
     """
-    return plan_measured(measure(source, request), request)
+    plan = plan_measured(measure(source, request), request)
+    return replace(plan, held_out=held_out(source, request.text))
 
 
 def measure(
@@ -265,6 +266,7 @@ def fitted_to_tokens(plan: Plan, dataset: Dataset, given: Given) -> Plan:
         fitted,
         num_workers=min(plan.num_workers, fitted.batch_size),
         max_characters=plan.max_characters,
+        held_out=plan.held_out,
         device=plan.device,
         precision=plan.precision,
         from_nothing=plan.from_nothing,

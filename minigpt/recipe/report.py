@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..training.trainer import Trainer
     from .plan import Plan
 
+_MOST_NAMES = 3  # of files that are held out
 BITS = (  # what is meant by bits/byte
     "the bits that would store one byte, a letter or a part of one, with the model's help; fewer "
     "is better, without help it takes 8"
@@ -99,6 +100,11 @@ def reasons(plan: "Plan") -> list[str]:
     if plan.max_characters is not None and plan.max_characters < characters:
         most = f"{rough(plan.max_characters)} characters"
         lines.append(f"of this long text {most} are used, from all over it")
+    if plan.held_out:
+        named = "; ".join(plan.held_out[:_MOST_NAMES])
+        more = len(plan.held_out) - _MOST_NAMES
+        others = f" and {counted(more, 'more file')}" if more > 0 else ""
+        lines.append(f"held out, to validate on: {named}{others}")
     lines.extend(lines_of_beginning(plan))
     lines.extend(plan.reasons)
 

@@ -46,7 +46,7 @@ from .resume import (
     tokens_of_run,
 )
 from .samples import Samples, check_sample_prompt
-from .texts import Text, free_place, most_to_copy, named_texts, read_source, tokens_of
+from .texts import Text, most_to_copy, named_texts, new_place, read_source, tokens_of
 
 _SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
 
@@ -176,18 +176,18 @@ def start_run(
             files[PLAN] = json.dumps(asdict(plan) | {"reasons": reasons}, indent=2) + "\n"
             expected = plan.bits_per_byte
 
-        place = on_main(free_place, request.text, source) if out is None else Path(out)
-        trainer = make_trainer(
-            network,
-            dataset,
-            request.training,
-            out=place,
-            files=files,
-            started=started,
-            journal=journal,
-        )
-        trainer.figures[EXPECTED] = expected
-        return train_and_report(trainer, place, trainer.train)
+        with new_place(request.text, source, out) as place:
+            trainer = make_trainer(
+                network,
+                dataset,
+                request.training,
+                out=place,
+                files=files,
+                started=started,
+                journal=journal,
+            )
+            trainer.figures[EXPECTED] = expected
+            return train_and_report(trainer, place, trainer.train)
 
 
 def _tell(journal: Journal | None, phase: str) -> None:

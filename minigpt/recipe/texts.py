@@ -19,6 +19,7 @@ from ..data.batches import Dataset
 from ..data.lengths import check_short_text
 from ..data.readers import STANDARD_INPUT, title
 from ..data.source import LONGEST_NAME, Source, find_source, spooled
+from ..runs.folder import check_free
 from ..runs.listing import free_name
 from ..tokenizer import TokenizerLike, as_tokenizer
 from ..training import distributed
@@ -99,12 +100,38 @@ def tokens_of(
     )
 
 
-def free_place(text: TextConfig, source: Source) -> Path:
-    """A place in runs/ by the name of a text that is not taken."""
+@contextlib.contextmanager
+def new_place(text: TextConfig, source: Source, out: str | Path | None) -> Iterator[Path]:
+    """The folder of a new run: `out` or, if that is None, one in runs/ by the name of the text.
+    That is made at once, so that no other training takes it too, and goes again if it stays empty.
+    """
+    if out is not None:
+        yield Path(out)
+        return
+
+    place = distributed.on_main(_make_place, text, source)
+    try:
+        yield place
+    except BaseException:
+        if distributed.is_main():
+            with contextlib.suppress(OSError):
+                place.rmdir()
+        raise
+
+
+def _make_place(text: TextConfig, source: Source) -> Path:
+    """Make a folder in runs/ by the name of a text that is not taken."""
     named = Path(text.files[0])
     first = source.training.files[0]
     name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
-    return free_name(name)
+    while True:
+        place = free_name(name)
+        check_free(place)
+        try:
+            place.mkdir(parents=True)
+            return place
+        except FileExistsError:  # another training has made it since
+            continue
 
 
 # Texts that Python code hands over

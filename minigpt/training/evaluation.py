@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +68,8 @@ class Evaluation:
     stride: int  # tokens from one window to the next
     right: float | None = None  # share of the tokens that were the likeliest one; None: not counted
     counting_bits_per_byte: float | None = None  # that counting gives on the same text, if known
+    # The files of the text that the model is known to have learned from
+    learned_from: list[str] = field(default_factory=list)
 
     @property
     def perplexity(self) -> float:
