@@ -76,7 +76,7 @@ def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_fo
         "bomb.docx": "too_large",
         "bomb.epub": "too_large",
         "bomb.txt.gz": "too_large",
-        "nested.zip": "empty",
+        "nested.zip": "too_large",
         "half.docx": "damaged",
         "old.doc": "office",
         "noise.bin": "no_text",

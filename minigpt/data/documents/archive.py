@@ -15,7 +15,8 @@ Read = Callable[[Content, Report], Iterator[Document]]
 
 def read_archive(content: Content, report: Report, read_member: Read) -> Iterator[Document]:
     """The documents of all files in an archive, by name; `read_member` reads one and names its
-    kind. What cannot be read is left out."""
+    kind. What cannot be read is left out. All that is unpacked, however it is nested, is limited by
+    the size of the archive."""
     kinds: Counter[str] = Counter()
     with opened_zip(content) as archive:
         members = [info for info in archive.infolist() if not info.filename.endswith("/")]
@@ -30,6 +31,9 @@ def read_archive(content: Content, report: Report, read_member: Read) -> Iterato
             except UserError as error:
                 report.files_left_out.append(str(error))
             _add(own, report)
+            content.count_unpacked(content.unpacked + member.unpacked)
+            if content.unpacked > content.most_unpacked():
+                raise content.unpacks_too_much()
 
     if not kinds and report.files_left_out:
         reason = f"holds no text; {report.files_left_out[0]}"
@@ -40,7 +44,7 @@ def read_archive(content: Content, report: Report, read_member: Read) -> Iterato
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, content: Content) -> Content:
     """The content of a file in an archive. Its name is only shown."""
     source = Path(title(content.source)) / info.filename.lstrip("/")
-    return Content(source, info.compress_size, lambda: archive.open(info), content.reading)
+    return Content(source, info.compress_size, lambda: archive.open(info), content.reading, content)
 
 
 def _is_hidden(name: str) -> bool:

@@ -38,11 +38,20 @@ Open = Callable[[], AbstractContextManager[IO[bytes]]]  # opens the packed bytes
 class Content:
     """The content of a file. It can be opened as often as needed."""
 
-    def __init__(self, source: Path, size: int, opened: Open, reading: ReadingConfig):
+    def __init__(
+        self,
+        source: Path,
+        size: int,
+        opened: Open,
+        reading: ReadingConfig,
+        archive: "Content | None" = None,  # in which it is
+    ):
         self.source = source
         self.size = size  # in bytes, as it is packed
         self.reading = reading
+        self.unpacked = 0  # bytes that it was found to hold, with all that is packed in it
         self._open_packed = opened
+        self._archive = archive
 
     @classmethod
     def of_file(cls, file: Path, reading: ReadingConfig) -> "Content":
@@ -142,8 +151,16 @@ class Content:
         return Refused(self.source, f"{reason}; {remedy}", "too_large")
 
     def most_unpacked(self) -> int:
-        """How many bytes it may have when it is unpacked, by its size."""
-        return max(self.limit(MOST_TIMES) * self.size, self.limit(ALWAYS_UNPACKED))
+        """How many bytes it may have when it is unpacked, by its size. What is in an archive may
+        have what the archive's other files have left."""
+        most = max(self.limit(MOST_TIMES) * self.size, self.limit(ALWAYS_UNPACKED))
+        if self._archive is None:
+            return most
+        return min(most, self._archive.most_unpacked() - self._archive.unpacked)
+
+    def count_unpacked(self, size: int) -> None:
+        """Keep how many bytes it was found to hold. It is opened several times."""
+        self.unpacked = max(self.unpacked, size)
 
 
 def _read_up_to(stream: IO[bytes], most: int) -> bytes:
@@ -162,15 +179,17 @@ class _Limited(io.RawIOBase):
     def __init__(self, unpacked: IO[bytes], content: Content):
         self._unpacked = unpacked
         self._content = content
-        self._left = content.most_unpacked()
+        self._most = content.most_unpacked()
+        self._size = 0  # of what was read
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         data = self._unpacked.read(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
+        self._size += len(data)
+        self._content.count_unpacked(self._size)
+        if self._size > self._most:
             raise self._content.unpacks_too_much()
         buffer[: len(data)] = data
         return len(data)

@@ -45,5 +45,11 @@ def _may_name(content: Content, columns: Iterable[str]) -> bool:
 def _rows(content: Content) -> Iterator[tuple[int, Any]]:
     """The number of each row, and what it has in the column of the text."""
     arguments = ("texts", content.reading.text_field, str(content.most_unpacked()))
-    batches = read_apart("parquet_rows", content, *arguments)
-    return enumerate((value for values in batches for value in values), start=1)
+    number = 0
+    size = 0
+    for values in read_apart("parquet_rows", content, *arguments):
+        size += sum(len(value) for value in values if value is not None)
+        content.count_unpacked(size)
+        for value in values:
+            number += 1
+            yield number, value

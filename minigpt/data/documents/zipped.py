@@ -41,6 +41,7 @@ def _check_sizes(archive: zipfile.ZipFile, content: Content) -> None:
     most = content.limit(MOST_UNPACKED)
     if unpacked > most:
         raise content.too_large(most)
+    content.count_unpacked(unpacked)
     if unpacked > content.most_unpacked():
         raise content.unpacks_too_much()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..texts import documents, refusal, write
-from .made import epub, opendocument, p, word, zipped, zstandard
+from .made import epub, opendocument, p, parquet, word, zipped, zstandard
 from .reading import report_of
 
 MANY = b"a" * (2 << 20)
@@ -113,6 +113,30 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(
     monkeypatch.setattr("minigpt.data.documents.zipped.MOST_MEMBERS", 3)
     many = write(tmp_path / "c.zip", zipped({f"{n}": "" for n in range(4)}))
     assert "holds more than 3 files" in refusal(many)
+
+
+@pytest.mark.parametrize("form", ["gz", "zst", "docx"])
+def test_all_that_is_packed_in_an_archive_shares_one_limit(form: str, tmp_path: Path) -> None:
+    """Each file alone would be within its own limit."""
+    text = "a" * (900 << 10)
+    member = {
+        "gz": lambda: gzip.compress(text.encode()),
+        "zst": lambda: zstandard(text.encode()),
+        "docx": lambda: word(p(text)),
+    }[form]()
+    one = write(tmp_path / "one.zip", zipped({f"0.{form}": member}))
+    assert documents(one) == [text]
+    some = write(tmp_path / "some.zip", zipped({f"{n}.{form}": member for n in range(4)}))
+    assert "unpacks to more than 200 times its size" in refusal(some)
+    assert documents(some, raise_limits=10) == [text] * 4
+
+
+def test_rows_of_parquet_in_an_archive_share_its_limit_too(tmp_path: Path) -> None:
+    texts = ["a" * (300 << 10)]
+    files = {f"{n}.parquet": parquet({"text": texts}) for n in range(4)}
+    report = report_of(write(tmp_path / "some.zip", zipped(files)))
+    assert report.documents == 3
+    assert "3.parquet unpacks to too many times its size" in report.files_left_out[0]
 
 
 def test_an_archive_that_lies_about_sizes_yields_no_more_than_it_says(tmp_path: Path) -> None:
