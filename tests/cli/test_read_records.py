@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ..data.documents.made import epub
+from ..data.documents.made import epub, parquet
 from ..data.texts import write
 from .conftest import Type
 
@@ -30,8 +30,9 @@ def word(number: int) -> str:
 
 
 def between(good: Callable[[int], Any], odd: Odd) -> list[Any]:
-    """Odd records, each between two good ones; the words of these have even numbers."""
-    records = [good(0)]
+    """Odd records, each between two good ones; the words of these have even numbers. If the first
+    is odd, too, what the file is is still known."""
+    records = [odd[0], good(0)]
     for number, one in enumerate(odd, start=1):
         records += [one, good(2 * number)]
     return records
@@ -147,6 +148,43 @@ def whatsapp() -> tuple[bytes, int]:
     return "".join(messages).encode(), len(messages)
 
 
+# Rows
+
+
+def good_row(number: int) -> dict[str, Any]:
+    return {"id": number, "text": word(number)}
+
+
+ODD_ROWS: list[Any] = [
+    *({"id": 1, "text": text} for text in NO_TEXTS), {}, {"id": 1},
+    {"text": word(1), "more": {"text": 7}},
+]  # fmt: skip
+
+
+def json_lines() -> tuple[bytes, int]:
+    rows = between(good_row, [*ODD_ROWS, None, 7, [], "text"])
+    return "".join(json.dumps(row) + "\n" for row in rows).encode(), len(rows)
+
+
+def json_array() -> tuple[bytes, int]:
+    rows = between(good_row, [*ODD_ROWS, None, 7, [], "text"])
+    return json.dumps(rows).encode(), len(rows)
+
+
+def table() -> tuple[bytes, int]:
+    cells = between(lambda number: ["1", word(number)],
+                    [["1"], ["1", ""], ["1", " \n"], ["1", INVISIBLE], ["1", word(1), "more"],
+                     ["1", f'{word(3)} "quoted", \n two lines']])  # fmt: skip
+    stream = io.StringIO()
+    csv.writer(stream).writerows([["id", "text"], *cells])
+    return stream.getvalue().encode(), len(cells)
+
+
+def parquet_rows() -> tuple[bytes, int]:
+    texts = between(word, [None, "", " \n", INVISIBLE])
+    return parquet({"id": list(range(len(texts))), "text": texts}), len(texts)
+
+
 # Conversations in rows
 
 
@@ -155,14 +193,14 @@ def good_conversation(number: int) -> dict[str, Any]:
 
 
 ODD_CONVERSATIONS: list[Any] = [
-    {}, {"messages": None}, {"messages": []}, {"messages": 7},
+    {"messages": None}, {}, {"messages": []}, {"messages": 7},
     *({"messages": [{"role": "user", "content": text}]} for text in NO_TEXTS[:9]),
     {"prompt": word(1), "completion": "So."},
 ]  # fmt: skip
 
 
 def conversations() -> tuple[bytes, int]:
-    rows = between(good_conversation, ODD_CONVERSATIONS)
+    rows = between(good_conversation, [*ODD_CONVERSATIONS, None, 7, "text", []])
     return "".join(json.dumps(row) + "\n" for row in rows).encode(), len(rows)
 
 
@@ -225,7 +263,6 @@ def notebook() -> tuple[bytes, int]:
 
 
 RECORDS = {
-    "a.ipynb": notebook,
     "mail": mailbox,
     "result.json": telegram,
     "all.json": all_of_telegram,
@@ -233,15 +270,23 @@ RECORDS = {
     "message_1.json": meta,
     "signal.jsonl": signal,
     "chat.txt": whatsapp,
+    "rows.jsonl": json_lines,
+    "rows.json": json_array,
+    "rows.csv": table,
+    "rows.parquet": parquet_rows,
     "talk.jsonl": conversations,
     "talk.json": array_of_conversations,
     "one.json": messages_of_a_conversation,
     "talk.csv": questions_in_a_table,
     "book.epub": book,
+    "a.ipynb": notebook,
 }
+LONG = {"rows.parquet"}
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in RECORDS]
+)
 def test_each_record_is_read_or_counted_as_left_out(name: str, tmp_path: Path, type_: Type) -> None:
     data, records = RECORDS[name]()
     status, out, err = type_("read", write(tmp_path / name, data))

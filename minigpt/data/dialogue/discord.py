@@ -19,8 +19,12 @@ def is_discord(data: Any) -> bool:
     if not isinstance(data, dict) or not isinstance(data.get("messages"), list):
         return False
     is_channel = "channel" in data or "guild" in data
-    first = next((message for message in data["messages"] if isinstance(message, dict)), {})
-    return is_channel and isinstance(first.get("author"), dict) and "content" in first
+    return is_channel and any(
+        isinstance(message, dict)
+        and isinstance(message.get("author"), dict)
+        and "content" in message
+        for message in data["messages"][:50]
+    )
 
 
 def messages_of_channel(data: dict[str, Any]) -> Iterator[Message]:

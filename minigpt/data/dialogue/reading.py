@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from ... import UserError
@@ -14,13 +15,14 @@ from ..documents.plain import read_plain
 from ..documents.rows import table_of
 from . import discord, mail
 from .layout import layout_of
-from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
+from .recognise import RowForm, form_of_data, form_of_rows, form_of_text, is_mailbox
 from .rows import FIELDS
 from .turns import Message, clean_text, conversations, without_numbers
 
 _TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"conversation',
             b'"prompt"', b'"instruction"', b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
-_LONGEST_LINE = 1 << 20  # bytes of the first row
+_LONGEST_LINE = 1 << 20  # bytes of a row by which a file is known
+_MOST_ODD = 100  # rows at the beginning that may not tell what the others are
 
 Conversations = Iterable[Iterable[Message]]
 
@@ -142,7 +144,8 @@ def _kind_of_table(content: Content) -> DialogueKind | None:
     def read(content: Content, report: Report) -> Conversations:
         table = table_of(content, report)
         names = [name.lower() for name in table.names]
-        rows = (dict(zip(names, row, strict=False)) for _, row in table.rows if row)
+        none = dict.fromkeys(names)  # in a row that ends early
+        rows = (none | dict(zip(names, row, strict=False)) for _, row in table.rows if row)
         return form.conversations(rows)
 
     return _kind(form.kind, read, is_private=form.is_private)
@@ -151,12 +154,9 @@ def _kind_of_table(content: Content) -> DialogueKind | None:
 def _kind_of_parquet(content: Content) -> DialogueKind | None:
     """The kind of a parquet file whose rows are conversations."""
     try:
-        first = next(rows_of(content, [*FIELDS, content.reading.text_field]), {})
+        form = _form_among(rows_of(content, [*FIELDS, content.reading.text_field]), content)
     except UserError:  # said when it is read
         return None
-    if content.reading.text_field in first:
-        return None
-    form = form_of_rows(first)
     if form is None:
         return None
 
@@ -166,12 +166,23 @@ def _kind_of_parquet(content: Content) -> DialogueKind | None:
     return _kind(form.kind, read, is_private=form.is_private)
 
 
+def _form_among(rows: Iterable[Any], content: Content) -> RowForm | None:
+    """The form of the first row that has one, since any row may be odd; None if one before it has
+    a text."""
+    for row in islice(rows, _MOST_ODD):
+        if not isinstance(row, Mapping):
+            continue
+        if content.reading.text_field in row:
+            return None
+        form = form_of_rows(row)
+        if form is not None:
+            return form
+    return None
+
+
 def _kind_of_lines(content: Content) -> DialogueKind | None:
     """The kind of a file in which each line is a row in JSON."""
-    first = _first_line(content)
-    if not isinstance(first, Mapping) or content.reading.text_field in first:
-        return None
-    form = form_of_rows(first)
+    form = _form_among(_first_rows(content), content)
     if form is None:
         return None
 
@@ -181,22 +192,25 @@ def _kind_of_lines(content: Content) -> DialogueKind | None:
     return _kind(form.kind, read, is_private=form.is_private)
 
 
-def _first_line(content: Content) -> Any:
-    """What the first line of a file holds in JSON; None if it is none, or the only line."""
+def _first_rows(content: Content) -> Iterator[Any]:
+    """What the first lines of a file hold in JSON, up to one that is none; nothing if there is one
+    line, which may be a whole file of another kind."""
+    is_named_so = content.name.endswith((".jsonl", ".ndjson"))
     with content.opened() as stream:
         lines = (line for line in stream if line.strip())
-        first = next(lines, b"")
-        is_named_so = content.name.endswith((".jsonl", ".ndjson"))
-        if len(first) > _LONGEST_LINE or not (is_named_so or next(lines, b"")):
-            return None
-    try:
-        return json.loads(first.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return None
+        begin = list(islice(lines, 2))
+        if len(begin) < 2 and not is_named_so:
+            return
+        for line in chain(begin, lines):
+            try:
+                yield json.loads(line[: _LONGEST_LINE + 1].decode("utf-8-sig"))
+            except (ValueError, RecursionError):
+                return
 
 
 def _rows(content: Content) -> Iterator[Mapping[str, Any]]:
-    """The rows of a file of JSON lines; what is no row is a UserError."""
+    """The rows of a file of JSON lines; empty ones for what is no row. What is no JSON is a
+    UserError."""
     with content.opened() as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
@@ -204,21 +218,16 @@ def _rows(content: Content) -> Iterator[Mapping[str, Any]]:
             try:
                 row = json.loads(line.decode("utf-8-sig"))
             except (ValueError, RecursionError):
-                row = None
-            if not isinstance(row, Mapping):
                 place = f"{title(content.source)}, line {number}"
-                raise UserError(f"{place}: not JSON in UTF-8", kind="damaged")
-            yield row
+                raise UserError(f"{place}: not JSON in UTF-8", kind="damaged") from None
+            yield row if isinstance(row, Mapping) else {}
 
 
 def _kind_of_json(content: Content) -> DialogueKind | None:
     """The kind of a file that is JSON as a whole: an export, or a list of rows."""
     data = _whole_json(content)
     if isinstance(data, list):
-        first = data[0] if data else None
-        if not isinstance(first, Mapping) or content.reading.text_field in first:
-            return None
-        form_of_list = form_of_rows(first)
+        form_of_list = _form_among(data, content)
         if form_of_list is None:
             return None
 

@@ -77,12 +77,10 @@ def _list_in(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """The field that holds the messages, and the fields of each for who and what."""
     for form in _LISTS:
         listed, role, content = form
-        messages = _listed(row.get(listed))
-        if not messages:
-            continue
-        first = messages[0]
-        if isinstance(first, Mapping) and isinstance(first.get(role), str) and content in first:
-            return form
+        for message in _listed(row.get(listed)):
+            is_message = isinstance(message, Mapping) and content in message
+            if is_message and isinstance(message.get(role), str):
+                return form
     return None
 
 

@@ -164,7 +164,6 @@ def test_rows_with_a_text_are_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        '{"messages": [{"role": "user", "content": "a"}]}\n[1]\n',
         '{"messages": [{"role": "user", "content": "a"}]}\n{"messages": \n',
         '{"messages": [{"role": "user", "content": "a"}]}\nnonsense\n',
     ],
