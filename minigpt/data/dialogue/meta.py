@@ -13,8 +13,12 @@ from .turns import NOTHING, Message, moment_at
 _OF_PROGRAM = re.compile(
     r".{1,60} (?:sent an attachment|sent a (?:photo|video|sticker|GIF|link|voice message|reel|post)"
     r"|unsent a message|missed your (?:video )?call|liked a message"
-    r"|hat (?:eine[nm]?) .{1,30} gesendet)\.?"
+    r"|hat (?:eine[nm]?) .{1,30} gesendet"
+    r"|changed the (?:theme|chat theme|group photo|quick reaction)\b.{0,60}"
+    r"|named the group .{1,100}|set the (?:emoji|quick reaction|nickname)\b.{0,100})\.?"
     r"|liked a message|you are now connected on messenger\.?|reacted .{1,12} to your message\s?"
+    r"|you can now message and call each other\b.{0,120}|this poll is no longer available\.?"
+    r"|missed your (?:video )?call\.?|(?:you )?named the group .{1,100}"
     r"|you (?:sent an attachment|unsent a message|missed a (?:video )?call.*)\.?",
     re.IGNORECASE,
 )

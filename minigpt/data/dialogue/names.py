@@ -53,8 +53,12 @@ class Names:
         if not self._anonymous and not is_phone_number(speaker):
             return clean_name(speaker)
 
-        self._numbered += 1
-        return _letter(self._numbered) if self._anonymous else f"Speaker {self._numbered}"
+        taken = {*self._names.values(), *self._renamed.values()}
+        name = ""
+        while not name or name in taken:
+            self._numbered += 1
+            name = _letter(self._numbered) if self._anonymous else f"Speaker {self._numbered}"
+        return name
 
 
 def _key(speaker: str) -> str:

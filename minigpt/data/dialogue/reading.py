@@ -18,6 +18,7 @@ from .layout import layout_of
 from .recognise import RowForm, form_of_data, form_of_rows, form_of_text, is_mailbox
 from .rows import FIELDS
 from .turns import Message, clean_text, conversations, without_numbers
+from .whatsapp import looks_like_chat
 
 _TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"conversation',
             b'"prompt"', b'"instruction"', b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
@@ -69,7 +70,7 @@ def kind_of_text(content: Content) -> DialogueKind | None:
         return None
     form = form_of_text(text_head(content))
     if form is None:
-        return None
+        return _kind_of_unknown_chat(content)
     needing = [name for name in ("rename", "anonymous") if getattr(content.reading, name)]
     if form.is_script and not needing:
         return DialogueKind(form.kind, _as_it_is)
@@ -81,6 +82,22 @@ def kind_of_text(content: Content) -> DialogueKind | None:
         return form.conversations(_whole(blocks, content))
 
     return _kind(form.kind, read, is_private=form.is_private)
+
+
+def _kind_of_unknown_chat(content: Content) -> DialogueKind | None:
+    """The kind of a text that looks like a chat of a form that is not known: a plain text, of which
+    that is said; None for others."""
+    if not looks_like_chat(text_head(content)):
+        return None
+
+    def read(content: Content, report: Report) -> Iterator[Document]:
+        report.note(
+            "looks like a chat in a form that is not known: it is read as a text, with its dates, "
+            "names and telephone numbers"
+        )
+        return read_plain(content, report)
+
+    return DialogueKind("plain text", read)
 
 
 def _as_it_is(content: Content, report: Report) -> Iterator[Document]:

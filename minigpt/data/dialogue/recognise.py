@@ -44,7 +44,7 @@ def form_of_text(head: str) -> TextForm | None:
     """The form of a text that begins like this, in at most HEAD characters."""
     chat = whatsapp.kind_of_chat(head)
     if chat is not None:
-        return TextForm(f"{chat} chat", True, lambda text: iter([whatsapp.messages_of_chat(text)]))
+        return TextForm(f"{chat} chat", True, whatsapp.exports)
     if script.is_script(head):
         return TextForm("play or interview", False, script.scenes, is_script=True)
     return None

@@ -1,60 +1,78 @@
-"""Chats that WhatsApp exports, from Android and iOS, in the languages and date formats of many
-countries. Signal's exporters write lines of the same form, which are read here too.
+"""Chats that WhatsApp exports, from Android, iOS and the web, as phones in any country write them.
+Signal's exporters write lines of the same form, which are read here too.
 
     31.12.23, 21:41 - Anna: Happy new year!          Android
     [12/31/23, 9:41:05 PM] Anna: Happy new year!     iOS
     [2023-12-31, 21:41] Anna: Happy new year!        Signal, by sigexport
 
-A line that does not begin like this belongs to the message before it.
+A message begins with a date and a time, in a form that is the same in all of an export; the
+exports in a file may have different ones. A line that does not begin like this belongs to the
+message before it.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence, Set
+from datetime import date, datetime, timedelta
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from .turns import NOTHING, Message
 
-_MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"  # of direction; nobody sees them
-_SPACE = "[ \u00a0\u202f]"
+# The beginning of a message, up to the name. All repetitions are short, so that no line takes long.
+_MARKS = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"  # nobody sees them
+_SPACE = "[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
+_GAP = rf"(?:{_SPACE}|[{_MARKS}]){{0,4}}"
 _DATE = (
-    rf"\d{{1,4}}(?P<separator>[./-]){_SPACE}?\d{{1,2}}(?P=separator){_SPACE}?\d{{1,4}}\.?"
-    rf"|\d{{4}}[年년]{_SPACE}?\d{{1,2}}[月월]{_SPACE}?\d{{1,2}}[日일]"
+    rf"\d{{1,4}}{_GAP}(?P<separator>[./\u2010\u2011–年년-]){_GAP}\d{{1,2}}"
+    rf"{_GAP}(?:(?P=separator)|[月월]){_GAP}\d{{1,4}}(?!\d)(?:{_GAP}[日일])?"
 )
-_HALF = (  # of the day
-    rf"[AaPp]\.?{_SPACE}?[Mm]\.?|上午|下午|凌晨|早上|中午|晚上|午前|午後|오전|오후|[صم]|[πΠ]\.?μ\.?|"
-    r"[μΜ]\.?μ\.?|п\.?п\.?|пп|дп|[SC]H|PG|PTG|ÖÖ|ÖS"
+_TIME = (
+    rf"\d{{1,2}}{_GAP}[:.٫hH時时시]{_GAP}\d{{2}}"
+    rf"(?:{_GAP}[:.٫分분]{_GAP}\d{{2}})?(?!\d){_GAP}[分분秒초]?"
 )
-_TIME = rf"(?:(?:{_HALF}){_SPACE}?)?\d{{1,2}}[:.]\d{{2}}{{seconds}}(?:{_SPACE}?(?:{_HALF}))?"
-_WORD = rf"(?:(?:à|at|um|kl\.|klo|às|a las|om|в|o){_SPACE})?"  # between date and time
-
-
-def _time(seconds: str) -> str:
-    return _TIME.replace("{seconds}", seconds)
-
-
-# The beginning of a message, up to what was written.
-_ANDROID = re.compile(
-    rf"(?P<date>{_DATE})[,،]?{_SPACE}{_WORD}(?P<time>{_time('')}){_SPACE}[-–]{_SPACE}"
+_FIRST = r"(?:[^\d\s\[\]<>:,-]{1,12})?"  # the day of the week, or the half of the day
+_BETWEEN = r"[^\d\n\[\]<>:]{1,24}?"  # such as "," or " à "
+_AFTER = r"[^\d\n\[\]<>:,–-]{0,20}?"  # such as " p. m."
+_END = rf"(?(open)\]{_GAP}(?:[-–]{_GAP})?|{_GAP}(?:[-–—]{_GAP}|[:,]{_SPACE}{_GAP}))"
+_STAMPS = tuple(
+    re.compile(rf"{_GAP}(?P<open>\[)?{_GAP}(?P<before>{_FIRST}){_GAP}{stamp}{_END}")
+    for stamp in (
+        rf"(?P<date>{_DATE})(?P<between>{_BETWEEN})(?P<time>{_TIME})(?P<after>{_AFTER})",
+        rf"(?P<time>{_TIME})(?P<after>{_BETWEEN})(?P<date>{_DATE})(?P<between>{_AFTER})",
+    )
 )
-_KOREAN = re.compile(
-    rf"(?P<date>\d{{4}}년 \d{{1,2}}월 \d{{1,2}}일(?P<separator>)) (?P<time>{_time('')}), "
+_TIME_ALONE = re.compile(rf"\[(?P<time>{_TIME})(?P<after>{_AFTER})\] ?(?=\*\*)")  # in Markdown
+_DAY = re.compile(r"## .*\d")  # which begins in Markdown
+_LONGEST_STAMP = 120  # characters
+_NAME = re.compile(
+    rf"[{_MARKS}]*(?:\*\*)?(?P<name>[^:\n]{{1,80}}?){_SPACE}?[:：](?:\*\*)?(?:{_SPACE}|\n|$)"
 )
-_BRACKETS = re.compile(
-    rf"\[(?P<date>{_DATE})[,،]?{_SPACE}{_WORD}(?P<time>{_time('(?:[:.][0-9]{2})?')})\]{_SPACE}"
+_LIKE_CHAT = re.compile(  # a line of a form that is not known, with a date and a time
+    r"(?P<stamp>.{6,60}?\d.{0,12}?)[\s\]|>)–-]\s?(?P<name>[^\W\d][^:\d]{0,40}): ?\S"
 )
-_FORMS = {"android": _ANDROID, "korean": _KOREAN, "brackets": _BRACKETS}
-_NAME = re.compile(rf"[{_MARKS}]*(?P<name>[^:\n]{{1,80}}?){_SPACE}?[:：](?:{_SPACE}|$)")
 
-# What the program writes in the place of a message, or after one that was changed.
-_PLACEHOLDER = re.compile(r"<[^<>\n]{3,60}>")  # <Media omitted>, in any language
-_ATTACHED = re.compile(r"[\w-]+\.\w{2,5} \([^()\n]+\)")  # IMG-20231231-WA0001.jpg (file attached)
-_OMITTED = re.compile(  # "image omitted", where the invisible mark before it is lost
-    r"(?:contact card|\w+) "
-    r"(?:omitted|weggelassen|absente?|omitid[ao]|omess[ao]|ocultad[ao]|weggelaten)",
+# What the program writes in the place of a message, before one, or after one that was changed.
+_ATTACHED_WORDS = (
+    "file attached|datei angehängt|fichier joint|archivo adjunto|file allegato|arquivo anexado|"
+    "ficheiro anexado|bestand bijgevoegd|plik w załączeniu|файл добавлен|dosya ekli"
+)
+_INSTEAD = re.compile(  # after it there may be words of the sender
+    r"<[^<>\n]{3,80}>"  # <Media omitted>, in any language
+    r"|[\w-]+\.\w{2,5} \([^()\n]+\)"  # IMG-20231231-WA0001.jpg (file attached)
+    rf"|[^\n]{{1,200}}?\.\w{{2,5}} \((?:{_ATTACHED_WORDS})\)",
     re.IGNORECASE,
+)
+_OF_PROGRAM = re.compile(  # the whole message
+    r"(?:contact card|\w+) "  # "image omitted", where the invisible mark before it is lost
+    r"(?:omitted|weggelassen|absente?|omitid[ao]|omess[ao]|ocultad[ao]|weggelaten)"
+    r"|(?:this message was deleted by|you deleted this message as) .{1,80}"
+    r"|waiting for this message\b.{0,80}|you received a view once\b.{0,150}"
+    r"|(?:missed|verpasster) (?:group )?(?:voice |video |sprach|video)(?:call|anruf)\b.{0,40}"
+    r"|live location shared\b.{0,40}|location: .{0,40}https?://\S+|contact: .{1,80}"
+    r"|\d+ contacts shared|(?:gif|image|video|audio|sticker|document) attached"
+    r"|\[forwarded[^\]\n]{0,20}\].*|poll:.*",
+    re.IGNORECASE | re.DOTALL,
 )
 _BRACKETED = re.compile(
     r"!?\[[^\]\n]{0,200}\]\([^)\n]{0,200}\)"
@@ -62,7 +80,6 @@ _BRACKETED = re.compile(
 _REACTIONS = re.compile(r"\(- .{1,80}: .{1,20} -\)$")  # which sigexport adds
 _GONE = {
     "this message was deleted", "you deleted this message", "null",
-    "missed voice call", "missed video call", "waiting for this message",
     "diese nachricht wurde gelöscht", "du hast diese nachricht gelöscht",
     "verpasster sprachanruf", "verpasster videoanruf",
     "ce message a été supprimé", "vous avez supprimé ce message",
@@ -101,12 +118,20 @@ LEVELS = frozenset({
 _FEWEST = 3  # messages
 _HEAD = 200  # lines that are looked at first
 
+_AFTERNOON = {  # where it has another name, the order of the messages tells
+    "pm", "下午", "晚上", "午後", "오후", "م", "بظ", "μμ", "пп", "ös", "ch", "ptg",
+    "अपराह्न", "du", "gd",
+}  # fmt: skip
+_NOON = "中午"
+
 
 class _Line(NamedTuple):
     """A message that begins with a line of the file."""
 
+    form: str  # of its beginning
     date: str
     time: str
+    half: str  # of the day, or another word beside the time
     text: str  # with the name, if there is one
 
 
@@ -117,30 +142,42 @@ def kind_of_chat(text: str) -> str | None:
     back after the times.
     """
     lines = text.splitlines()
-    form = _form_of(lines)
-    if form is None:
+    head = [line for line in lines[:_HEAD] if line.strip()]
+    begun = [line for line in map(_begun, head) if line is not None]
+    if len(begun) < max(_FEWEST, len(head) / 5):
         return None
-    begun = [line for line in _begun_lines(lines, form) if line is not None]
-    names = Counter(name for line in begun if (name := _name_in(line.text)) is not None)
-    is_exported = any(_ENCRYPTED.search(line.text) for line in begun[:_AMONG_FIRST])
-    if not (is_exported and len(names) >= 2) and not _are_speakers(names, len(begun)):
+    entries = _entries(lines)
+    if not entries:
         return None
-    has_seconds = sum(len(line.time.split(":")) > 2 or line.time.count(".") > 1 for line in begun)
-    is_signal = form == "brackets" and not has_seconds and begun[0].date[:4].isdigit()
+    first = entries[0]
+    is_signal = first.form == "[date-" and first.date[:4].isdigit()
     return "Signal" if is_signal else "WhatsApp"
 
 
-def messages_of_chat(text: str) -> Iterator[Message]:
-    """The messages of a chat, in the order of the file. What the program writes itself, such as who
-    joins, has no text."""
-    lines = text.splitlines()
-    form = _form_of(lines)
-    assert form is not None  # the text has been recognised
-    entries = _entries(lines, form)
-    order = _order_of_date([entry.date for entry in entries])
-    names = Counter(_name_in(entry.text) for entry in entries)
+def looks_like_chat(text: str) -> bool:
+    """Whether the same names come back after dates and times in a text that is no chat of this
+    form: it may be a chat of another one."""
+    head = [line for line in text.splitlines()[:_HEAD] if line.strip()]
+    matches = [_LIKE_CHAT.match(line) for line in head]
+    found = [match for match in matches if match and len(re.findall(r"\d+", match["stamp"])) >= 3]
+    names = Counter(match["name"].strip() for match in found)
+    return len(found) >= max(_FEWEST, len(head) / 2) and _are_speakers(names, len(found))
 
-    for number, entry in enumerate(entries):
+
+def exports(text: str) -> Iterator[Iterator[Message]]:
+    """The messages of each export in a file, in the order of the file. What the program writes
+    itself, such as who joins, has no text."""
+    lines = text.splitlines()
+    entries = _entries(lines)
+    for number, (_, group) in enumerate(groupby(entries, key=lambda entry: entry.form)):
+        yield _messages(list(group), is_first=number == 0)
+
+
+def _messages(entries: Sequence[_Line], *, is_first: bool) -> Iterator[Message]:
+    """The messages of an export."""
+    moments = _moments(entries)
+    names = Counter(_name_in(entry.text) for entry in entries)
+    for number, (entry, moment) in enumerate(zip(entries, moments, strict=True)):
         match = _NAME.match(entry.text)
         is_said = match is not None and not _is_title(match["name"], names)
         if number < _AMONG_FIRST and _ENCRYPTED.search(entry.text):
@@ -148,47 +185,75 @@ def messages_of_chat(text: str) -> Iterator[Message]:
         if match is None or not is_said:  # of the program
             yield NOTHING
             continue
-        written = _written(entry.text[match.end() :], by_program=form == "brackets")
+        written = _written(entry.text[match.end() :], by_program=entry.form.startswith("["))
         name = match["name"].strip().lstrip("~ \u00a0\u202f")  # ~: nobody in the address book
-        yield Message(name, written, _moment(entry, order))
+        yield Message(name, written, moment)
 
 
-def _form_of(lines: Sequence[str]) -> str | None:
-    """Which form of a beginning a text has, if it has enough of one."""
-    head = [line.strip(" \ufeff\u200e\u200f") for line in lines[:_HEAD] if line.strip()]
-    counts = {
-        name: sum(form.match(line) is not None for line in head) for name, form in _FORMS.items()
-    }
-    best = max(counts, key=lambda name: counts[name])
-    is_enough = counts[best] >= _FEWEST and counts[best] >= len(head) / 5
-    return best if is_enough else None
+def _begun(line: str) -> _Line | None:
+    """The message that begins with a line; None if none does."""
+    head = line[:_LONGEST_STAMP]
+    for order, pattern in zip(("date", "time"), _STAMPS, strict=True):
+        match = pattern.match(head)
+        if match is None:
+            continue
+        opening = match["open"] or ""
+        seconds = "seconds" if _has_seconds(match["time"]) else ""
+        form = f"{opening}{order}{match['separator']}{seconds}"
+        halves = [_letters(match[part]) for part in ("after", "before", "between")]
+        half = next(filter(None, halves), "")
+        return _Line(form, match["date"], match["time"], half, line[match.end() :])
+
+    match = _TIME_ALONE.match(head)
+    if match is None:
+        return None
+    return _Line("[time", "", match["time"], _letters(match["after"]), line[match.end() :])
 
 
-def _begun_lines(lines: Iterable[str], form: str) -> Iterator[_Line | None]:
-    """Of each line the message that begins with it; None if none does."""
-    pattern = _FORMS[form]
-    for line in lines:
-        bare = line.lstrip(" \ufeff\u200e\u200f\u202a")
-        match = pattern.match(bare)
-        yield match and _Line(match["date"], match["time"], bare[match.end() :])
+def _has_seconds(time: str) -> bool:
+    return len(re.findall(r"\d+", time)) > 2
 
 
-def _entries(lines: Sequence[str], form: str) -> list[_Line]:
-    """The messages with all their lines."""
+def _letters(words: str) -> str:
+    """The letters of a word such as "p. m." """
+    return re.sub(rf"(?:{_SPACE}|[{_MARKS}.,،、])+", "", words).lower()
+
+
+def _entries(lines: Sequence[str]) -> list[_Line]:
+    """The messages with all their lines, in those forms in which people speak."""
+    begun = [_begun(line) for line in lines]
+    forms = _spoken_forms([line for line in begun if line is not None])
     found: list[_Line] = []
     rest: list[str] = []  # lines of the last one
-    for line, begun in zip(lines, _begun_lines(lines, form), strict=True):
-        if begun is None:
-            rest.append(line)
-            continue
+    day = date(2000, 1, 1)  # where the file names it in headings only
+
+    def end() -> None:
         if found and rest:
             found[-1] = found[-1]._replace(text="\n".join([found[-1].text, *rest]))
-        found.append(begun)
-        rest = []
+        rest.clear()
 
-    if found and rest:
-        found[-1] = found[-1]._replace(text="\n".join([found[-1].text, *rest]))
+    for line, entry in zip(lines, begun, strict=True):
+        if "[time" in forms and (_DAY.match(line) or line.startswith((">", "---"))):
+            day += timedelta(days=bool(_DAY.match(line)))
+        elif entry is None or entry.form not in forms:
+            rest.append(line)
+        else:
+            end()
+            found.append(entry if entry.date else entry._replace(date=day.isoformat()))
+    end()
     return found
+
+
+def _spoken_forms(begun: Sequence[_Line]) -> Set[str]:
+    """The forms in which the messages of an export begin; a list of dates in a message is none."""
+    forms = set()
+    for form in {line.form for line in begun}:
+        own = [line for line in begun if line.form == form]
+        names = Counter(name for line in own if (name := _name_in(line.text)) is not None)
+        is_exported = any(_ENCRYPTED.search(line.text) for line in own[:_AMONG_FIRST])
+        if (is_exported and len(names) >= 2) or _are_speakers(names, len(own)):
+            forms.add(form)
+    return forms
 
 
 def _name_in(text: str) -> str | None:
@@ -228,75 +293,75 @@ def _written(text: str, *, by_program: bool) -> str:
     text = _REACTIONS.sub("", text)
     text = _BRACKETED.sub("", text).strip()
 
-    is_omitted = _PLACEHOLDER.fullmatch(text) or _OMITTED.fullmatch(text)
-    if is_omitted or text.lower().strip(". ") in _GONE:
+    if _OF_PROGRAM.fullmatch(text) or text.lower().strip(". ") in _GONE:
         return ""
-    first, _, rest = text.partition("\n")
-    if _ATTACHED.fullmatch(first.strip("\u200e ")):  # the lines after it are its caption
-        return rest
-    return text
+    instead = _INSTEAD.match(text)
+    return text if instead is None else text[instead.end() :].strip()
 
 
 # Dates
 
 
-def _order_of_date(dates: Sequence[str]) -> str:
-    """The order of day, month and year: if there is a choice, that in which time goes on."""
-    numbers = [_numbers(date) for date in dates]
-    if any(first > 31 for first, _, _ in numbers):
-        return "ymd"
-    orders = {
-        "dmy": all(second <= 12 for _, second, _ in numbers),
-        "mdy": all(first <= 12 for first, _, _ in numbers),
-    }
-    possible = [order for order, holds in orders.items() if holds]
-    if not possible:
-        return "dmy"
+def _moments(entries: Sequence[_Line]) -> list[datetime | None]:
+    """When each message of an export was written; None if there is no such day. Where the file does
+    not say in which order day, month and year stand, and which word is the afternoon, it is as time
+    goes on, and as the least of it passes."""
+    dates = [_numbers(entry.date) for entry in entries]
+    orders = [order for order in ("dmy", "mdy", "ymd") if _is_possible(dates, order)] or ["dmy"]
+    halves = {entry.half for entry in entries}
+    has_halves = all(1 <= _numbers(entry.time)[0] <= 12 for entry in entries)
+    known = halves & _AFTERNOON
+    choices: list[Set[str]] = [set()]
+    if has_halves and known:
+        choices = [known]
+    elif has_halves and len(halves) == 2:
+        choices = [{half} for half in sorted(halves)]
 
-    def steps_back(order: str) -> int:
-        days = [_year_month_day(three, order) for three in numbers]
-        return sum(after < before for before, after in pairwise(days))
+    tried = [
+        [
+            _moment(entry, numbers, order, afternoon)
+            for entry, numbers in zip(entries, dates, strict=True)
+        ]
+        for order in orders
+        for afternoon in choices
+    ]
+    return min(tried, key=_disorder)
 
-    return min(possible, key=steps_back)
+
+def _disorder(moments: Sequence[datetime | None]) -> tuple[int, timedelta]:
+    """How often time goes back, and how much of it passes in all."""
+    known = [moment for moment in moments if moment is not None]
+    steps_back = sum(after < before for before, after in pairwise(known))
+    return steps_back, max(known) - min(known) if known else timedelta.max
 
 
-def _numbers(date: str) -> tuple[int, int, int]:
-    first, second, third = re.findall(r"\d+", date)
-    return int(first), int(second), int(third)
+def _numbers(words: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", words)]
 
 
-def _year_month_day(numbers: tuple[int, int, int], order: str) -> tuple[int, int, int]:
+def _is_possible(dates: Iterable[Sequence[int]], order: str) -> bool:
+    for numbers in dates:
+        _, month, day = (numbers[order.index(part)] for part in "ymd")
+        if not (1 <= month <= 12 and 1 <= day <= 31):
+            return False
+    return True
+
+
+def _moment(
+    entry: _Line, numbers: Sequence[int], order: str, afternoon: Set[str]
+) -> datetime | None:
+    """When a message was written; `afternoon` are the words for the later half of the day, none
+    where there are 24 hours."""
+    hour, minute, second = [*_numbers(entry.time), 0][:3]
+    if afternoon and entry.half in afternoon and hour < 12:
+        hour += 12
+    elif afternoon and entry.half not in (*afternoon, _NOON) and hour == 12:
+        hour = 0
+
     year, month, day = (numbers[order.index(part)] for part in "ymd")
     if year < 100:
         year += 2000
-    return year, month, day
-
-
-def _moment(entry: _Line, order: str) -> datetime | None:
-    """When a message was written; None if there is no such day."""
-    hour, minute, second = map(int, [*re.findall(r"\d+", entry.time), "0"][:3])
-    half = re.sub(r"[\d:.\s\u00a0\u202f]", "", entry.time).lower()
-    is_afternoon = half in (
-        "pm",
-        "下午",
-        "晚上",
-        "午後",
-        "오후",
-        "م",
-        "μμ",
-        "пп",
-        "ös",
-        "ch",
-        "ptg",
-    )
-    is_morning = bool(half) and not is_afternoon and half != "中午"
-
-    if is_afternoon and hour < 12:
-        hour += 12
-    elif is_morning and hour == 12:
-        hour = 0
-
     try:
-        return datetime(*_year_month_day(_numbers(entry.date), order), hour, minute, second)
+        return datetime(year, month, day, hour, minute, second)
     except ValueError:
         return None

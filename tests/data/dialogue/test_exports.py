@@ -267,3 +267,38 @@ def test_letters_that_are_damaged_are_read_as_far_as_they_go(tmp_path: Path) -> 
     header = b"From: \xff\xfe <\nDate: never\nContent-Type: x/\n\nHi\n"
     damaged = b"From a@b Mon Jan  1 10:00:00 2024\n" + header
     assert documents(write(tmp_path / "letters", damaged)) == ["Somebody: Hi\n\n"]
+
+
+# What is odd in the data
+
+
+def test_a_message_that_is_no_object_is_counted_and_the_others_are_read() -> None:
+    odd: list[Any] = [5, None, "x", []]
+    meta = [{"sender_name": "Anna", "timestamp_ms": 1, "content": "hi"}]
+    telegram = [{"type": "message", "from": "Anna", "text": "hi"}]
+    discord = [{"author": {"name": "Anna"}, "content": "hi"}]
+    for data in (
+        {"participants": [], "messages": [*odd, *meta]},
+        {"messages": [*odd, *telegram]},
+        {"channel": {}, "messages": [*odd, *discord]},
+    ):
+        form = form_of_data(data)
+        assert form is not None
+        (messages,) = map(list, form.conversations(data))
+        assert [text for _, text, _ in messages] == ["", "", "", "", "hi"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Anna sent an attachment.",
+        "You can now message and call each other and see info like Active Status.",
+        "Anna changed the theme to Love.",
+        "This poll is no longer available.",
+        "Anna named the group Cats.",
+        "Missed your call",
+    ],
+)
+def test_what_messenger_writes_itself_is_left_out(line: str) -> None:
+    messages = [{"sender_name": "Anna", "timestamp_ms": 1, "content": text} for text in (line, "x")]
+    assert of_data({"participants": [], "messages": messages}) == [[("Anna", "x")]]

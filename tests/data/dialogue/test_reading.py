@@ -249,3 +249,20 @@ def test_the_synthetic_chat_has_as_many_messages_as_asked_for(tmp_path: Path) ->
     assert talk.speakers.keys() == {"Anna", "Otto"}
     assert sum(1 for line in some_chat(900).splitlines() if ": " in line) == 900
     assert 800 < sum(talk.speakers.values()) <= 900
+
+
+def test_anonymous_speakers_after_the_26th_have_letters_of_their_own(tmp_path: Path) -> None:
+    names = [f"Person {first}{second}" for first in "abcdef" for second in "ghijklmnop"]
+    lines = [f"31.12.23, 21:41 - {name}: hi\n" for name in names * 2]
+    (text,) = texts(write(tmp_path / "chat.txt", "".join(lines)), anonymous=True)
+    found = [line.partition(":")[0] for line in text.splitlines() if line]
+    assert len(set(found)) == 60
+    assert found[25:28] == ["Z", "AA", "AB"]
+
+
+def test_who_is_given_a_letter_or_a_number_gets_no_name_that_somebody_has(chat: Path) -> None:
+    first, _ = texts(chat, rename=("+49 170 1234567=A",), anonymous=True)
+    assert first.startswith("B: Did you") and "\n\nA: Twice." in first
+    chat.write_text(CHAT.replace("Anna:", "Speaker 1:"))
+    first, _ = texts(chat)
+    assert first.startswith("Speaker 1: Did you") and "\n\nSpeaker 2: Twice." in first

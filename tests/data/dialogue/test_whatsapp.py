@@ -1,11 +1,14 @@
 """WhatsApp's exports as phones in many countries write them, and texts that only look like one."""
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
 from minigpt.data.dialogue.recognise import form_of_text
 from minigpt.data.dialogue.turns import Message, Turn, conversations
+
+from ..documents.reading import report_of
 
 
 def read(text: str) -> list[Message]:
@@ -186,3 +189,151 @@ def test_a_chat_of_signal_in_markdown_is_read() -> None:
 )
 def test_a_log_a_diary_and_a_calendar_are_no_chats(text: str) -> None:
     assert form_of_text(text) is None
+
+
+SAID = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2023-12-31 21 h 41 - {}",
+        "2023-12-31 à 21 h 41 - {}",
+        "31.12.23, 21:41:43 - {}",
+        "31/12/23, 9:41 अपराह्न - {}",
+        "12/31/23, 9:41:59 PM: {}",
+        "[31/12/2023, 9:41:09\u2009PM] {}",
+        "[31/12/2023, 9:41:09\u202fp. m.] {}",
+        "21:41, 31/12/2023 - {}",
+        "[21:41, 31/12/2023] {}",
+        "[9:41 PM, 12/31/2023] {}",
+        "31\u200f/12\u200f/2023, 9:41 م - {}",
+        "\u200e[31\u200f/12\u200f/2023, 9:41:05 م] {}",
+        "31.12.23 г., 21:41 ч. - {}",
+        "31. 12. 2023. 21:41 - {}",
+        "31. 12. 2023 v 21:41 - {}",
+        "31/12/2023 21.41 - {}",
+        "31/12/23 21.41.05 - {}",
+        "2023年12月31日 21:41 - {}",
+        "2023. 12. 31. 오후 9:41, {}",
+        "[2023. 12. 31. 오후 9:41:05] {}",
+        "[2023/12/31, 21:41:05] {}",
+        "31/12/2566 21:41 - {}",
+        "31/12/23, 9:41 μ.μ. - {}",
+        "31/12/23, 9:41\u00a0e paradites - {}",
+        "31/12/23, ප.ව. 9:41 - {}",
+        "31-12-23 21:41 – {}",
+        "[31-12-23 21:41:05] {}",
+        "31/12/23, 21:41 Uhr - {}",
+    ],
+)
+def test_any_order_separator_space_and_word_around_date_and_time_is_understood(line: str) -> None:
+    text = "\n".join(line.format(said) for said in SAID) + "\n"
+    assert [f"{name}: {said}" for name, said, _ in read(text)] == SAID
+    assert form_of_text(text).kind == "WhatsApp chat"  # type: ignore[union-attr]
+
+
+def test_two_forms_in_a_file_are_two_exports() -> None:
+    text = "".join(f"2/12/23, 21:4{n} - {said}\n" for n, said in enumerate(SAID))
+    text += "".join(f"[3/13/24, 9:4{n}:05 PM] {said}\n" for n, said in enumerate(SAID))
+    form = form_of_text(text)
+    assert form is not None
+    first, second = map(list, form.conversations(text))
+    assert [f"{name}: {said}" for name, said, _ in first] == SAID
+    assert [f"{name}: {said}" for name, said, _ in second] == SAID
+    assert {time.month for _, _, time in first if time} == {12}
+    assert {time.month for _, _, time in second if time} == {3}
+
+
+def test_a_word_for_a_half_of_the_day_is_learned_from_the_order_of_the_messages() -> None:
+    times = ["9:00 foo", "11:00 foo", "1:00 bar", "12:10 bar", "8:00 bar"]
+    times[2], times[3] = times[3], times[2]  # noon comes first
+    names = ["Anna", "Otto", "Anna", "Otto", "Anna"]
+    text = "".join(
+        f"31/12/23, {time} - {name}: hi\n" for time, name in zip(times, names, strict=True)
+    )
+    assert [time.hour for _, _, time in read(text) if time] == [9, 11, 12, 13, 20]
+
+
+def test_a_list_of_dates_in_a_message_belongs_to_it() -> None:
+    text = (
+        GERMAN + "01.01.24, 10:04 - Anna: I come on\n2/1/24, 9:00 - bus: 12\n3/1/24, 9:00 - train\n"
+    )
+    assert read(text)[-1].text == "I come on\n2/1/24, 9:00 - bus: 12\n3/1/24, 9:00 - train"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "This message was deleted by admin ~Bola.",
+        "You deleted this message as admin",
+        "Waiting for this message. This may take a while.",
+        "<View once voice message omitted>",
+        "You received a view once message. For added privacy, you can only open it on your phone.",
+        "Missed group voice call",
+        "Missed voice call, Tap to call back",
+        "location: https://maps.google.com/?q=52.1,13.2",
+        "Location: 52.1, 13.2 - https://maps.google.com/?q=52.1,13.2",
+        "live location shared",
+        "POLL:\nPizza or soup?\nOPTION: Pizza (2 votes)\n",
+        "Poll: Which food?\n    - Fish",
+        "Carl Smith.vcf (file attached)",
+        "[Forwarded] Ten facts",
+        "[Forwarded many times] Send this to ten friends",
+        "GIF attached",
+        "Contact: Carl",
+        "3 contacts shared",
+        "null",
+    ],
+)
+def test_what_the_program_writes_for_a_message_is_left_out_and_counted(line: str) -> None:
+    text = "".join(f"1/4/26, 19:02 - {said}\n" for said in [*SAID, f"Anna: {line}", "Anna: bye"])
+    form = form_of_text(text)
+    assert form is not None
+    (messages,) = map(list, form.conversations(text))
+    assert [message.text for message in messages][4:] == ["", "bye"]
+
+
+def test_what_a_person_writes_beside_a_picture_stays() -> None:
+    said = ["<image omitted> this is her", "cat.jpg (file attached) and this is him"]
+    text = "".join(f"[1/4/26, 7:02:05 PM] {line}\n" for line in SAID)
+    text += "".join(f"[1/4/26, 7:03:05 PM] Otto: {line}\n" for line in said)
+    assert [message.text for message in read(text)][4:] == ["this is her", "and this is him"]
+
+
+def test_a_chat_in_markdown_has_its_days_in_headings() -> None:
+    text = """\
+# WhatsApp Chat Export: Otto
+
+---
+
+## January 4, 2026
+
+[7:02 PM] **You:** Did you feed the cat?
+
+[7:03 PM] **Otto:** Twice
+
+[7:07 PM] **You:**
+> **Otto:** Twice
+Good
+
+---
+
+## January 5, 2026
+
+[8:02 AM] **Otto:** Bye
+"""
+    found = read(text)
+    assert [(name, said.strip()) for name, said, _ in found] == [
+        ("You", "Did you feed the cat?"), ("Otto", "Twice"), ("You", "Good"), ("Otto", "Bye"),
+    ]  # fmt: skip
+    assert len(list(conversations(found, silence=8))) == 2
+
+
+def test_a_text_that_looks_like_a_chat_of_another_form_says_so(tmp_path: Path) -> None:
+    chat = tmp_path / "chat.txt"
+    chat.write_text("".join(f"Dec 31, 2023 9:41 PM | {said}\n" for said in SAID))
+    assert any("looks like a chat" in note for note in report_of(chat).notes)
+    log = tmp_path / "log.txt"
+    log.write_text("Dec 31 2023 21:41:05 | ERROR: broken\nDec 31 2023 21:41:05 | INFO: on\n" * 9)
+    assert not report_of(log).notes
