@@ -121,6 +121,7 @@ def test_an_endless_beginning_of_a_separator_is_not_held_in_memory(
 ) -> None:
     monkeypatch.setattr("minigpt.data.documents.encoding.BLOCK", 10)
     monkeypatch.setattr("minigpt.data.documents.plain._MOST_HELD", 50)
+    monkeypatch.setattr("minigpt.data.documents.boilerplate._LONGEST", 50)
     for text in ("\n" * 1000 + "a", "a" + "\n" * 1000):
         file = write(folder / "a.txt", text)
         pieces = [piece.text for piece in read_file(file, ReadingConfig())]

@@ -36,9 +36,10 @@ _FULL_STOP = re.compile(
     rf"[ \t]{{0,8}}(?P<name>{_NAME_IN_CAPITALS}){_AFTER}\.(?:[ \t]+(?P<text>.*)|$)"
 )
 HEADING = re.compile(
-    r"[#\s*_]*(?:(?:act|scene|acte|scène|akt|aufzug|szene|auftritt|acto|escena|atto|scena|chapter|"
-    r"prologue|epilogue|prolog|epilog|акт|действие|сцена|явление)\b.{0,60}|[*=_~-]{3,}|"
-    r"(?:the end|finis|ende|fin)\.?|<\|endoftext\|>)[\s*_]*",
+    r"\s*+[#\s*_]{0,8}"
+    r"(?:(?:act|scene|acte|scène|akt|aufzug|szene|auftritt|acto|escena|atto|scena|chapter|"
+    r"prologue|epilogue|prolog|epilog|акт|действие|сцена|явление)\b.{0,60}|[*=_~-]{3,}+|"
+    r"(?:the end|finis|ende|fin)\.?|<\|endoftext\|>)[\s*_]*+",
     re.IGNORECASE,
 )
 _NUMERAL = re.compile(r"[IVXLC]+|(?:ACT|SCENE|CHAPTER|BOOK|PART|VOLUME|THE END|FINIS|CONTENTS)\b.*")

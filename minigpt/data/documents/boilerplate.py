@@ -65,10 +65,25 @@ def plain_without_gutenberg(blocks: Iterable[str], report: Report) -> Iterator[s
     numbers."""
     for is_text, group in groupby(_told(_lines(blocks), report), key=itemgetter(1)):
         if is_text:
-            yield from (line for line, _ in group)
+            yield from _joined(line for line, _ in group)
             continue
         lines = sum(line.count("\n") for line, _ in group)
         yield "\n" * max(lines - 1, 0) + MARK + "\n"
+
+
+def _joined(lines: Iterable[str]) -> Iterator[str]:
+    """The text of lines in blocks, of which far fewer go through the readers."""
+    parts: list[str] = []
+    size = 0
+    for line in lines:
+        parts.append(line)
+        size += len(line)
+        if size > _LONGEST:
+            yield "".join(parts)
+            parts = []
+            size = 0
+    if parts:
+        yield "".join(parts)
 
 
 def _lines(blocks: Iterable[str]) -> Iterator[str]:

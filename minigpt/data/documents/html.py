@@ -10,8 +10,9 @@ from .document import Document, Report
 from .encoding import decoded_whole, encoding_called, marked_encoding
 from .page import blocks_of_page
 
-_BEGINS = re.compile(
-    r"\s*(<\?xml[^>]*>\s*)?(<!--.{0,2000}?-->\s*)*<(!doctype\s+html|html\b)", re.I | re.S
+_BEGINS = re.compile(  # nothing is tried twice, however many comments there are
+    r"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<(?:!doctype\s+html|html\b)",
+    re.I | re.S,
 )
 _TAGS = re.compile(r"<(p|div|body|head|table|h[1-6]|span|a)\b[^<]*>", re.I)
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w-]{1,40})""", re.I)

@@ -11,7 +11,7 @@ from .document import Document, Report, Unreadable
 
 _BEGINS = re.compile(r"\s*\{\s*\"(cells|metadata|nbformat)")
 _TEXT = ("markdown", "heading")
-_PICTURE = re.compile(r"!\[[^\]]*\]\((attachment|data):[^)]*\)")
+_PICTURE = re.compile(r"!\[[^\]\[]*+\]\((?:attachment|data):[^)\[]*+\)")
 
 
 def is_notebook(content: Content) -> bool:
