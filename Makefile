@@ -43,10 +43,9 @@ Three things to try next:
 endef
 export NEXT
 
-# Without the base it goes on.
 demo: .venv/ready
 	@$(BIN)/python generate.py "Once upon a time" --run base --seed 6 --temperature 0.5 \
-		--max-new-tokens 80 --whole-sentences --wrap 80 || true
+		--max-new-tokens 80 --whole-sentences --wrap 80
 	@echo
 	@$(BIN)/python train.py --minutes $(MINUTES)
 	@echo

@@ -1,0 +1,206 @@
+"""The commands as a new user types them, in processes of their own: nothing is patched, and every
+attempt to reach another machine is noted and refused."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from .conftest import some_text
+from .studio.person import Person
+
+ROOT = Path(__file__).parent.parent
+MINIGPT = [sys.executable, "-m", "minigpt"]
+REFUSING = '''
+"""Python reads this file at the start of each process, also of those that a command starts."""
+import os
+import sys
+
+THIS_MACHINE = ("localhost", "127.0.0.1", "::1", "")
+
+
+def refuse(event, arguments):
+    if event == "socket.getaddrinfo":
+        host = arguments[0]
+    elif event in ("socket.connect", "socket.sendto") and isinstance(arguments[1], tuple):
+        host = arguments[1][0]
+    else:
+        return
+    if (host or "") not in THIS_MACHINE:
+        with open(os.environ["NOTED_CONNECTIONS"], "a") as file:
+            file.write(f"{event} {host}\\n")
+        raise PermissionError("there is no network")
+
+
+sys.addaudithook(refuse)
+'''
+
+
+class Beginner:
+    """Somebody with a text in an empty folder, and with an empty home."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.text = folder / "my.txt"
+        self.text.write_text(some_text(3000))
+        self.before = self._of_the_text()
+        self.connections = folder / "connections"
+
+        (folder / "home").mkdir()
+        (folder / "python").mkdir()
+        (folder / "python/sitecustomize.py").write_text(REFUSING)
+        self.environment = os.environ | {
+            "HOME": str(folder / "home"),
+            "USERPROFILE": str(folder / "home"),
+            "PYTHONPATH": os.pathsep.join([str(folder / "python"), str(ROOT)]),
+            "NOTED_CONNECTIONS": str(self.connections),
+        }
+        self.environment.pop("MINIGPT_CACHE", None)
+
+    def type(self, *words: str) -> str:
+        """What a command prints, which must succeed."""
+        typed = subprocess.run(
+            [*MINIGPT, *words],
+            check=False,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+        )
+        assert typed.returncode == 0, typed.stdout
+        self.check()
+        return typed.stdout
+
+    @contextmanager
+    def open(self, *words: str) -> Iterator[str]:
+        """A command that goes on, by what it says first; it is ended afterwards."""
+        opened = subprocess.Popen(
+            [*MINIGPT, *words],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert opened.stdout is not None
+        try:
+            yield opened.stdout.readline()
+        finally:
+            opened.terminate()
+            opened.communicate(timeout=30)
+        self.check()
+
+    def check(self) -> None:
+        """The text is as it was, and nobody has tried to reach another machine."""
+        assert self._of_the_text() == self.before
+        assert not self.connections.exists(), self.connections.read_text()
+
+    def _of_the_text(self) -> tuple[bytes, int, int]:
+        status = self.text.stat()
+        return self.text.read_bytes(), status.st_mtime_ns, status.st_mode
+
+
+@pytest.fixture
+def beginner(tmp_path: Path) -> Beginner:
+    return Beginner(tmp_path)
+
+
+def test_the_first_training_measures_weighs_the_base_draws_counts_and_can_be_deleted(
+    beginner: Beginner,
+) -> None:
+    said = beginner.type("train", "my.txt", "--minutes", "0.1")
+    for words in (
+        "measuring this machine ...",
+        "this machine computes ",
+        "  plan       ",
+        "expected: about ",
+        "the 6 seconds are over",
+        "counting which token follows which four gives ",
+    ):
+        assert words in said
+    run = beginner.folder / "runs/my"
+    assert (run / "loss.png").read_bytes().startswith(b"\x89PNG")
+    plan = json.loads((run / "plan.json").read_text())
+    assert plan["speed"]["flops"] > 0
+    assert plan["with_base"] > 0 and plan["from_nothing"] > 0
+
+    assert "deleted: runs/my" in beginner.type("runs", "--delete", "my", "--yes")
+    assert list((beginner.folder / "runs").iterdir()) == []
+    left = [path for path in (beginner.folder / "home").rglob("*") if path.is_file()]
+    assert [path for path in left if path.suffix != ".lock" and "matplotlib" not in str(path)] == []
+
+
+@pytest.mark.long
+def test_half_a_minute_is_over_in_time_from_enter_to_prompt(beginner: Beginner) -> None:
+    start = time.monotonic()
+    said = beginner.type("train", "my.txt", "--minutes", "0.5")
+    assert 24 <= time.monotonic() - start <= 36, said
+
+
+@pytest.mark.long
+def test_no_command_changes_the_text_or_reaches_another_machine(beginner: Beginner) -> None:
+    beginner.type("train", "my.txt", "--steps", "3", "--emb-dim", "32", "--num-layers", "1")
+    for words in (
+        "generate the --max-new-tokens 5",
+        "evaluate my my.txt",
+        "evaluate my --copied",
+        "compare my base my.txt",
+        "compare my counting",
+        "explain my the-old-mill",
+        "page my",
+        "export my --to hf",
+        "export my --to gguf",
+        "read my.txt",
+        "read --summary my.txt",
+        "runs",
+        "train --resume --steps 4",
+    ):
+        beginner.type(*words.split())
+
+    with beginner.open("serve", "my", "--port", "0") as line:
+        address = line.split()[-1]
+        asked = urllib.request.Request(
+            f"{address}/v1/completions",
+            json.dumps({"prompt": "the", "max_tokens": 5}).encode(),
+            {"content-type": "application/json"},
+        )
+        with urllib.request.urlopen(asked) as answer:
+            assert json.load(answer)["choices"][0]["text"]
+
+    with beginner.open("studio", "--port", "0", "--no-browser") as line:
+        address, _, token = line.split()[-1].partition("#")
+        person = Person(int(address.rstrip("/").rpartition(":")[2]))
+        person.enter(token)
+        assert "my" in json.dumps(person.get("/api/state"))
+        said = person.post("/api/runs/my/write", {"prompt": "the"})
+        assert said
+
+
+@pytest.mark.long
+def test_the_demo_prints_a_story(tmp_path: Path) -> None:
+    """In a folder of its own, where all files of the repository are but not its runs."""
+    for path in ROOT.iterdir():
+        if path.name != "runs":
+            (tmp_path / path.name).symlink_to(path)
+    made = subprocess.run(
+        ["make", "--assume-old=.venv/ready", "demo", "MINUTES=0.1"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    of_the_base, after_training = made.stdout.split("runs/tales: validation ")
+    assert of_the_base.startswith("Once upon a time") and len(of_the_base.split()) > 50
+    story = after_training.partition("Three things to try next")[0].partition("The old")[2]
+    assert len(story.split()) > 110
