@@ -301,27 +301,35 @@ def test_12_a_foreign_feed_forward_is_refused_without_the_model_and_right_with_i
 # Compiled networks
 
 
-@pytest.mark.parametrize("what", ["all", "a block"])
-def test_a_compiled_gpt_is_trained_and_read_as_a_gpt(what: str, dataset: Dataset) -> None:
+@pytest.mark.parametrize(
+    "what",
+    ["in parallel", *(pytest.param(what, marks=pytest.mark.long) for what in ("all", "a block"))],
+)
+def test_a_compiled_or_parallel_gpt_is_trained_and_read_as_a_gpt(
+    what: str, dataset: Dataset
+) -> None:
+    config = replace(CONFIG, interpolate=True)
     plain, model = GPT(SHAPE), GPT(SHAPE)
     model.load_state_dict(plain.state_dict())
     given: nn.Module = model
     if what == "all":
         given = torch.compile(model, backend="eager")
+    elif what == "in parallel":
+        given = nn.DataParallel(model)
     else:
         model.blocks[0] = torch.compile(model.blocks[0], backend="eager")
 
-    Trainer(given, dataset, CONFIG, out="runs/compiled").train()
-    Trainer(plain, dataset, CONFIG, out="runs/plain").train()
+    Trainer(given, dataset, config, out="runs/compiled").train()
+    Trainer(plain, dataset, config, out="runs/plain").train()
     found, expected = (load_file(f"runs/{n}/model.safetensors") for n in ("compiled", "plain"))
     assert found.keys() == expected.keys()
     text = minigpt.load("runs/compiled").generate("the", max_new_tokens=5, seed=0)
     assert text.startswith("the")
 
-    trainer = Trainer(given, dataset, replace(CONFIG, steps=16), out="runs/compiled")
+    trainer = Trainer(given, dataset, replace(config, steps=16), out="runs/compiled")
     trainer.resume()
     assert trainer.state.step == 16
-    resumed = Trainer(GPT(SHAPE), dataset, replace(CONFIG, steps=20), out="runs/compiled")
+    resumed = Trainer(GPT(SHAPE), dataset, replace(config, steps=20), out="runs/compiled")
     resumed.resume()
     assert resumed.state.step == 20
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import minigpt
@@ -26,7 +28,7 @@ from minigpt.runs.folder import read_metrics
 from minigpt.runs.weights import read_best
 from minigpt.tokenizer import CharacterTokenizer, Tokenizer, make_tokenizer
 from minigpt.training.checkpoint import TrainingState
-from minigpt.training.evaluation import evaluate_tokens
+from minigpt.training.evaluation import evaluate_tokens, spread_windows
 from minigpt.training.gradients import set_gradients
 from minigpt.training.limits import TrainingLimits
 from minigpt.training.loss import Loss, token_cross_entropy
@@ -128,8 +130,20 @@ def marked_tokens(length: int, counted: Iterable[int]) -> MarkedTokens:
 def test_every_batch_has_a_target_that_counts_in_each_row(counted: Iterable[int]) -> None:
     tokens = marked_tokens(1000, counted)
     for step in range(20):
-        _, targets = sample_batch(tokens, 3, 64, seed=1, step=step)
+        inputs, targets = sample_batch(tokens, 3, 64, seed=1, step=step)
+        assert inputs.shape == targets.shape == (3, 64)
         assert (targets != IGNORED).any(dim=1).all()
+
+
+@given(length=st.integers(2, 40), context=st.integers(1, 12), counted=st.sets(st.integers(0, 39)))
+@settings(deadline=None)
+def test_the_windows_of_an_evaluation_are_just_those_with_a_target_that_counts(
+    length: int, context: int, counted: set[int]
+) -> None:
+    tokens = marked_tokens(length, [place for place in counted if place < length])
+    all_windows = spread_windows(tokens[:], context, 1000)
+    expected = [window.tolist() for window in all_windows if (window[1:] >= 0).any()]
+    assert [window.tolist() for window in spread_windows(tokens, context, 1000)] == expected
 
 
 def test_all_windows_that_count_are_drawn_equally_often() -> None:
