@@ -137,15 +137,20 @@ def signal() -> tuple[bytes, int]:
 # WhatsApp
 
 
-def whatsapp() -> tuple[bytes, int]:
-    def good(number: int) -> str:
-        return f"31.12.23, 21:40 - P{number}: {word(number)}\n"
-
+def whatsapp(form: str = "31.12.23, 21:4{} - {}") -> tuple[bytes, int]:
+    """A chat whose lines have this form."""
     program = ["Messages and calls are end-to-end encrypted.", "Anna added Otto",
                "P0: <Media omitted>", "P0: This message was deleted", "P0: ",
                f"P0: {INVISIBLE}"]  # fmt: skip
-    messages = between(good, [f"31.12.23, 21:41 - {line}\n" for line in program])
-    return "".join(messages).encode(), len(messages)
+    lines = between(lambda number: f"P{number}: {word(number)}", program)
+    return "".join(form.format(1, line) + "\n" for line in lines).encode(), len(lines)
+
+
+def two_exports() -> tuple[bytes, int]:
+    """Two chats in a file, by two programs."""
+    first, records = whatsapp()
+    second, _ = whatsapp("[2024-01-01, 10:0{}:05] {}")
+    return first + second.replace(b"word", b"word9"), 2 * records
 
 
 # Rows
@@ -270,6 +275,7 @@ RECORDS = {
     "message_1.json": meta,
     "signal.jsonl": signal,
     "chat.txt": whatsapp,
+    "chats.txt": two_exports,
     "rows.jsonl": json_lines,
     "rows.json": json_array,
     "rows.csv": table,
