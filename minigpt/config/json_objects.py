@@ -1,4 +1,5 @@
-"""JSON objects of files and lines that may be missing, damaged or another program's."""
+"""JSON: objects of files and lines that may be missing, damaged or another program's; and text that
+is not whole."""
 
 import json
 from pathlib import Path
@@ -22,3 +23,16 @@ def parse_object(text: str | bytes, *, finite: bool = True) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """JSON that UTF-8 can hold and people can read: only half a surrogate pair, such as a byte of a
+    file name that is not UTF-8, is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return text.encode("utf-8", errors="backslashreplace").decode()
+
+
+def without_halves(value: Any) -> Any:
+    """What JSON holds with U+FFFD in the place of each half of a surrogate pair."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16", errors="surrogatepass").decode("utf-16", "replace"))

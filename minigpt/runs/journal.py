@@ -11,7 +11,6 @@ A program that starts a training may make the folder before, with files of its o
 """
 
 import contextlib
-import json
 import os
 import signal
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from ..config.json_objects import to_json
 from ..config.kinds import kind_of_error
 from .atomic import whole_name, write_text
 from .json_lines import lines_of, read_lines
@@ -217,7 +217,7 @@ def read_phases(run: Path) -> list[dict[str, Any]]:
 
 def keep_copied(run: Path, figures: dict[str, Any]) -> None:
     """Write down how much a run copies: the fields of `Copies`. OSError if that fails."""
-    text = json.dumps(figures, ensure_ascii=False, indent=2) + "\n"
+    text = to_json(figures, indent=2) + "\n"
     (run / JOURNAL).mkdir(exist_ok=True)  # an older run has none
     write_text(text, run / JOURNAL / COPIED)
 

@@ -1,16 +1,15 @@
 """Files with a row of JSON in each line, which grow while a training goes on."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..config.json_objects import parse_object
+from ..config.json_objects import parse_object, to_json
 
 
 def lines_of(rows: Iterable[dict[str, Any]]) -> str:
     """The text of such rows."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return "".join(to_json(row) + "\n" for row in rows)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

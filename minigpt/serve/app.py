@@ -52,7 +52,7 @@ from .settings import (
 )
 from .slow_clients import Connection, drop_the_slow
 
-_BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
+_BAD = (UserError, RecursionError, ClientDisconnect)  # the client's own
 
 
 def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
@@ -168,7 +168,7 @@ class Api:
         self._scheduler = scheduler
         self._found = found
         self._name = name
-        self._key = key.encode()
+        self._key = key.encode(errors="surrogateescape")  # as the environment has it
         self._hosts = scheduler.config.hosts
         self._page = ""
         self._names = _model_names(name, scheduler.writer.dialogue, scheduler.config.answerer)

@@ -2,8 +2,7 @@
 
 `read_order` comes first. It is quick, and tells how many texts are wanted, so that a full server
 can refuse them before `read_prompts` turns long texts into tokens. What makes no sense is an
-ApiError, a UserError or a UnicodeError. Where OpenAI is silent this follows vLLM. `answers.py`
-writes the response.
+ApiError or a UserError. Where OpenAI is silent this follows vLLM. `answers.py` writes the response.
 """
 
 from dataclasses import fields, replace
@@ -164,7 +163,6 @@ def _read_talk(
     said = []
     for message in messages:
         role, content = _read_message(message)
-        _refuse_surrogates(content)
         name = message.get("name")
         known_name = name if isinstance(name, str) else None
         said.append((role, content[-_surely_too_many(writer) :], known_name))
@@ -192,19 +190,12 @@ def _read_message(message: Any) -> tuple[str, str]:
 
 def _encode_start(text: str, writer: Writer) -> list[int]:
     """Encode a text; of a long text, just enough of its start to tell that it is too long."""
-    _refuse_surrogates(text)
     return writer.tokenizer.encode(text[: _surely_too_many(writer)])
 
 
 def _encode_end(text: str, writer: Writer) -> list[int]:
     """Encode a text; of a long text, just enough of its end to fill what the model can read."""
-    _refuse_surrogates(text)
     return writer.tokenizer.encode(text[-_surely_too_many(writer) :])
-
-
-def _refuse_surrogates(text: str) -> None:
-    """Raise UnicodeError if JSON named half of a surrogate pair, as in "\\ud800"."""
-    text.encode()
 
 
 def _surely_too_many(writer: Writer) -> int:

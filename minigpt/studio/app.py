@@ -11,13 +11,13 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from .. import UserError
-from .bodies import read_json
+from .bodies import JSONAnswer, read_json
 from .children import Children
 from .errors import Refusal
 from .failures import tell
@@ -151,7 +151,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
     elif isinstance(error, OSError) and error.strerror:
         status, message = _of_system(error)
     told = {"message": message, "field": field, "kind": kind, "values": values}
-    return JSONResponse(told, status)
+    return JSONAnswer(told, status)
 
 
 def _of_system(error: OSError) -> tuple[int, str]:
@@ -171,7 +171,7 @@ async def _enter(request: Request) -> Response:
     if login is None:
         raise Refusal(401, "This address has been used before. Open the one that was printed.")
 
-    answer = JSONResponse({"key": login.key})
+    answer = JSONAnswer({"key": login.key})
     name = cookie_name(request.app.state.port)
     answer.set_cookie(name, login.cookie, httponly=True, samesite="strict")
     return answer
@@ -180,7 +180,7 @@ async def _enter(request: Request) -> Response:
 async def _token(request: Request) -> Response:
     """A token that opens one more window."""
     studio: Studio = request.app.state.studio
-    return JSONResponse({"token": studio.logins.token_for_once()})
+    return JSONAnswer({"token": studio.logins.token_for_once()})
 
 
 async def _close(request: Request) -> Response:

@@ -1,17 +1,29 @@
-"""What a window sends: a small JSON object. Files are read where they are stored, in texts.py."""
+"""What a window sends: a small JSON object; and what it gets. Files are read where they are stored,
+in texts/store.py."""
 
 import json
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
+from ..config.json_objects import to_json, without_halves
 from .errors import Refusal
 
 _MOST_BYTES = 1 << 20
 
 
+class JSONAnswer(JSONResponse):
+    """An answer in JSON. It may hold any name that a file can have."""
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return to_json(content).encode()
+
+
 async def read_json(request: Request) -> dict[str, Any]:
-    """The object in the body of a request, empty if there is no body. Refusal if it is none."""
+    """The object in the body of a request, empty if there is no body. Refusal if it is none. What
+    is half a character in it becomes U+FFFD."""
     sent = bytearray()
     async for part in request.stream():
         sent += part
@@ -26,4 +38,5 @@ async def read_json(request: Request) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise Refusal(400, "The body must be a JSON object.")
-    return found
+    whole: dict[str, Any] = without_halves(found)
+    return whole

@@ -99,7 +99,7 @@ class Logins:
 
 def _is_same(given: str, known: str) -> bool:
     """Whether two secrets are equal, found out in a time that says nothing."""
-    return hmac.compare_digest(given.encode(), known.encode())
+    return hmac.compare_digest(given.encode(errors="surrogatepass"), known.encode())
 
 
 def cookie_name(port: int) -> str:

@@ -118,3 +118,12 @@ class Tokenizer(ABC):
             digest.update(len(token).to_bytes(8, "little"))
             digest.update(token)
         return digest.hexdigest()
+
+
+def check_is_text(text: str) -> None:
+    """Raise UnknownCharacter for half a surrogate pair, which is no character: libraries put
+    another one in its place without a word, or fail."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UnknownCharacter(text[error.start], f"at position {error.start}") from None

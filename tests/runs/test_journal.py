@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import minigpt
+from minigpt import UserError
 from minigpt.cli import main
 from minigpt.runs import journal as journal_module
 from minigpt.runs.delete import run_to_delete
@@ -375,3 +376,12 @@ def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplac
         assert remains.others == [run / JOURNAL / "notes.json"]
         remains.delete()
     assert contents(run) == {f"{JOURNAL}{os.sep}notes.json": b'{"minutes": 1}'}
+
+
+def test_a_name_that_is_not_utf_8_does_not_keep_a_journal_from_its_end(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"), Journal(tmp_path) as journal:
+        journal.tell("reading", name="caf\udce9 \u00fc")
+        raise UserError("no such file: caf\udce9.txt")
+    begun, ended = read_phases(tmp_path)
+    assert begun["name"] == "caf\udce9 \u00fc"
+    assert ended["how"] == "failed" and ended["message"] == "no such file: caf\udce9.txt"

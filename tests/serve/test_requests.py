@@ -245,6 +245,18 @@ def test_a_site_may_be_named_with_the_port_that_browsers_leave_out(tiny_run: Pat
         assert headers.get("access-control-allow-origin") == origin
 
 
+@pytest.mark.parametrize("path", [COMPLETIONS, CHAT])
+def test_half_a_character_anywhere_gets_an_answer(local: Local, path: str) -> None:
+    half = "\ud800"
+    message = {"role": "user", "content": "the", "name": half}
+    usual: dict[str, Any] = {"prompt": "the", "messages": [message], "max_tokens": 1}
+    others = [{"messages": [{**message, name: half}]} for name in message]
+    others += [{"stop": [half]}, {"logit_bias": {half: 1}}, {half: half}]
+    for sent in [{name: half} for name in (*FIELDS, "model", "user")] + others:
+        status, _, answer = local.ask(path, {**usual, **sent})
+        assert status < 500 and json.loads(answer), sent
+
+
 def test_the_body_may_say_its_encoding(local: Local) -> None:
     kind = {"content-type": "application/json; charset=utf-8"}
     assert local.ask(COMPLETIONS, {"max_tokens": 1}, headers=kind)[0] == 200

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from minigpt.studio import failures
 from minigpt.studio.guard import Turns
 from minigpt.studio.tickets import Tickets
 from minigpt.studio.workspace import Workspace, is_one_name, safe_name
@@ -133,6 +134,42 @@ def test_secrets_are_new_at_each_start(window: Window, tmp_path: Path) -> None:
 @pytest.mark.parametrize("token", ["", None, 5, "ü" * 40, ["x"]])
 def test_what_is_no_token_opens_nothing(window: Window, token: object) -> None:
     assert window.post("/api/enter", {"token": token}).status == 401
+
+
+def test_half_a_character_in_a_request_gets_an_answer_and_is_not_kept(
+    window: Window, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = "\ud800" + "secret" * 1000
+    for i in range(3):
+        assert window.post("/api/enter", {"token": f"{half}{i}"}).status == 401
+    assert capsys.readouterr().err == ""
+    names = {"names": [f"{half[:9]}.txt"], "sizes": [1]}
+    text = window.post("/api/texts", names).json["id"]
+    for path, sent in [
+        (f"/api/texts/{text}/plan", {"settings": {"only": "\udce9"}}),
+        ("/api/runs", {"text": half, "name": half}),
+        ("/api/runs", {"text": text, "name": half, "settings": {half: half}}),
+        (f"/api/runs/{'%ff'}/rename", {"name": half}),
+        ("/api/runs/x/write", {"prompt": half, "settings": {"as": half, "stop": [half]}}),
+    ]:
+        assert 200 <= window.post(path, sent).status < 500, path
+    assert window.get("/api/state").status == 200
+
+
+def test_of_the_studio_s_own_mistakes_no_message_is_kept(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(sent: str) -> None:
+        raise ValueError(sent)
+
+    before = {*failures._told}
+    for i in range(5):
+        try:
+            fail(f"secret {i}")
+        except ValueError as error:
+            failures.tell(error)
+    assert "secret" not in repr(failures._told - before) and len(failures._told - before) == 1
+    assert capsys.readouterr().err.count("Traceback") == 1
 
 
 def test_what_is_no_object_or_too_large_is_refused(window: Window) -> None:

@@ -29,6 +29,7 @@ from minigpt.studio.runs.writing import GenerateCommand, WrittenText
 from minigpt.studio.texts import states as text_states
 from minigpt.studio.workspace import Workspace
 
+from ..conftest import unix_only
 from .by_hand import PHASES, TEXT, a_job, a_step, make_run, write_weights
 from .conftest import Window
 
@@ -95,6 +96,32 @@ def test_a_run_is_answered_with_its_rows(window: Window, workspace: Workspace) -
         file.write(json.dumps(a_step(4)) + "\n")
     second = window.get(f"/api/runs/my diary?after={first['cursor']}").json
     assert second["rows"] == [{"event": "step", "data": a_step(4)}]
+
+
+@unix_only
+def test_names_that_are_not_utf_8_hide_nothing(window: Window, workspace: Workspace) -> None:
+    """Of a folder, and of the text that a run learned from."""
+    make_run(workspace.runs, "good", **LEARNED)
+    make_run(workspace.runs, "caf\udce9", **LEARNED)
+    run = make_run(workspace.runs, "odd", **LEARNED)
+    settings = json.loads((run / "config.json").read_text())
+    settings["origin"] = {"text": {"files": ["caf\udce9.txt"]}}
+    (run / "config.json").write_text(json.dumps(settings))
+
+    found = {run["name"]: run for run in window.get("/api/state").json["runs"]}
+    assert {name: run["state"] for name, run in found.items()} == {
+        "good": "done", "odd": "done", "caf\ufffd": "failed",
+    }  # fmt: skip
+    assert "not UTF-8" in found["caf\ufffd"]["problem"]["message"]
+    assert found["odd"]["text"]["name"] == "caf\udce9.txt"
+    assert window.get("/api/runs/odd").status == 200
+
+    async def read() -> None:
+        client = Client(window.studio.watch, None)
+        assert "\\udce9" in await client.until("event: state")
+        await client.leave()
+
+    asyncio.run(read())
 
 
 def test_a_run_that_was_stopped_before_its_first_step_is_shown(

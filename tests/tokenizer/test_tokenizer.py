@@ -22,12 +22,14 @@ from minigpt import UserError
 from minigpt.tokenizer import (
     END_OF_TEXT,
     CharacterTokenizer,
+    as_tokenizer,
     load_tokenizer,
     make_tokenizer,
     tiktoken_tokenizer,
     train_bpe,
 )
 from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
+from minigpt.tokenizer.library import LibraryTokenizer
 
 from ..conftest import unix_only
 from .examples import ALPHABET, FABLE, KINDS, law, texts, tokenizer
@@ -253,3 +255,24 @@ def test_an_encoding_of_tiktoken_gives_its_ids_here_and_in_its_file(
         assert ours.decode(ids) == text
         if END_OF_TEXT not in text:
             assert theirs.encode(text).ids == ids
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "library", "foreign"])
+def test_half_a_character_is_refused_in_one_line(kind: str) -> None:
+    if kind == "library":
+        bpe = tokenizer("bpe")
+        tokens = {i: bpe.token_bytes(i) for i in range(bpe.vocab_size)}
+        encode = LibraryTokenizer(json.loads(bpe.to_json()), tokens).encode
+    elif kind == "foreign":
+        given = types.SimpleNamespace(
+            encode=lambda text: text.encode(errors="replace"),
+            decode=lambda ids: bytes(ids).decode(),
+            vocab_size=256,
+            token_bytes=lambda token_id: bytes([token_id]),
+        )
+        encode = as_tokenizer(given).encode
+    else:
+        encode = tokenizer(kind).encode
+    for text in ("cat\ud83d", "cat\udce9 sat"):
+        with pytest.raises(UserError, match=r"character '\\ud[8c][3e][d9]' at position 3 "):
+            encode(text)

@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ...config.json_objects import to_json
 from ..errors import Refusal
 from .rows import Event, rows_after
 from .states import is_too_little
@@ -155,7 +156,7 @@ def _told(state: State) -> State:
 
 
 def _frame(event: Event) -> str:
-    data = json.dumps(event["data"], ensure_ascii=False)
+    data = to_json(event["data"])
     mark = f"id: {event['id']}\n" if event.get("id") else ""
     return f"event: {event['event']}\n{mark}data: {data}\n\n"
 

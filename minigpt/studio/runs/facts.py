@@ -158,7 +158,7 @@ def _bytes_per_letter(folder: Path, job: TrainingJob | None, plan: dict[str, Any
         return float(planned)
 
     written = "".join(str(row.get("text", "")) for row in read_texts(folder)[-8:])
-    return len(written.encode()) / len(written) if written else None
+    return len(written.encode(errors="replace")) / len(written) if written else None
 
 
 def _parameters(folder: Path) -> int | None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from ..bodies import read_json
+from ..bodies import JSONAnswer, read_json
 from ..errors import Refusal
 from ..texts import states as text_states
 from ..texts import store
@@ -67,7 +67,7 @@ def state_of(studio: "Studio") -> dict[str, Any]:
 
 async def show_all(request: Request) -> Response:
     """GET: all runs, texts, and the line."""
-    return JSONResponse(await run_in_threadpool(state_of, _studio(request)))
+    return JSONAnswer(await run_in_threadpool(state_of, _studio(request)))
 
 
 async def show(request: Request) -> Response:
@@ -86,7 +86,7 @@ async def show(request: Request) -> Response:
         state = found.get(run.name) or studio.states.of(run)
         return {"run": state, "rows": rows, "cursor": cursor}
 
-    return JSONResponse(await run_in_threadpool(look))
+    return JSONAnswer(await run_in_threadpool(look))
 
 
 async def events(request: Request) -> Response:
@@ -134,7 +134,7 @@ async def ask(request: Request) -> Response:
             found = {one["name"]: one for one in studio.states.all()}[run.name]
         return {name: found[name] for name in ("name", "place", "starts_in")}
 
-    return JSONResponse(await run_in_threadpool(put), 201)
+    return JSONAnswer(await run_in_threadpool(put), 201)
 
 
 async def stop(request: Request) -> Response:
@@ -187,7 +187,7 @@ async def restore(request: Request) -> Response:
         with studio.line.paused():
             return studio.states.of(removal.put_back(studio.workspace, _name(request)))
 
-    return JSONResponse(await run_in_threadpool(put_back))
+    return JSONAnswer(await run_in_threadpool(put_back))
 
 
 async def empty_bin(request: Request) -> Response:
@@ -235,7 +235,7 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
         size = sum(part["size"] for part in parts)
         return {"parts": parts, "size": size, "removed": is_sure}
 
-    return JSONResponse(await run_in_threadpool(act))
+    return JSONAnswer(await run_in_threadpool(act))
 
 
 # What a run is for
@@ -275,13 +275,13 @@ async def copied(request: Request) -> Response:
     studio = _studio(request)
     run = _run(request)
     await run_in_threadpool(_check_has_learned, studio, run)
-    return JSONResponse(await studio.making.copied(run))
+    return JSONAnswer(await studio.making.copied(run))
 
 
 async def _made(request: Request, make: Callable[[Path], Awaitable[str]]) -> Response:
     run = _run(request)
     await run_in_threadpool(_check_has_learned, _studio(request), run)
-    return JSONResponse({"address": await make(run)})
+    return JSONAnswer({"address": await make(run)})
 
 
 def _check_has_learned(studio: "Studio", run: Path) -> None:
@@ -301,7 +301,7 @@ async def _change(request: Request, change: Callable[["Studio", Path], Path | No
             changed = change(studio, run) or run
             return studio.states.of(changed)
 
-    return JSONResponse(await run_in_threadpool(act))
+    return JSONAnswer(await run_in_threadpool(act))
 
 
 def _text(value: Any, field: str) -> str:

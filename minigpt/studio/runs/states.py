@@ -17,6 +17,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from ...config.checked import is_utf8
+from ...config.json_objects import without_halves
 from ...data.file_version import FileVersion, version_of
 from ...runs.folder import CONFIG, COUNTING, LOCK
 from ...runs.journal import ALIVE, HELD, JOB, JOURNAL, ROWS, SECONDS_SILENT
@@ -103,6 +105,10 @@ class States:
     def _describe(self, folder: Path, now: float) -> dict[str, Any]:
         """What a run is doing. One whose files are not what the studio expects has failed, so that
         the others are still shown."""
+        if not is_utf8(folder.name):  # no address can name it
+            wrong = problem("The name of its folder is not UTF-8. Rename the folder.", OTHER)
+            name = without_halves(folder.name)
+            return {**_UNKNOWN, "name": name, "state": FAILED, "problem": wrong}
         try:
             found = self._found(folder, now)
             json.dumps(found, allow_nan=False)  # as it will be sent

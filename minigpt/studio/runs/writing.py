@@ -5,13 +5,13 @@ What is typed goes to the standard input of the child and never becomes a part o
 
 import asyncio
 import codecs
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ...config.json_objects import to_json
 from ..children import ChildError, read_child
 from ..errors import Refusal
 from ..problems import problem
@@ -119,7 +119,7 @@ class WrittenText(Response):
                 has_begun = True
                 start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
                 await send(start)
-            line = json.dumps(row, ensure_ascii=False) + "\n"
+            line = to_json(row) + "\n"
             await send_body(send, line.encode(), more_body=not has_ended)
 
     async def _write(self, rows: "asyncio.Queue[Row]") -> None:

@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ...config.json_objects import read_object
+from ...config.json_objects import read_object, to_json
 from ...runs.atomic import replace
 from ..problems import problem
 
@@ -51,7 +51,7 @@ def write_json(value: dict[str, Any], path: Path) -> None:
 
     def write(new: Path) -> None:
         with open(open_new(new), "w", encoding="utf-8") as file:
-            json.dump(value, file, ensure_ascii=False)
+            file.write(to_json(value))
 
     replace(path, write)
 

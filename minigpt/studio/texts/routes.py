@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ... import UserError
 from ...config.json_objects import read_object
-from ..bodies import read_json
+from ..bodies import JSONAnswer, read_json
 from ..errors import Refusal
 from ..runs.states import ACTIVE, WAITING
 from . import settings, store
@@ -48,7 +48,7 @@ async def create(request: Request) -> Response:
             studio.text_work.keep_going(folder)
         return text
 
-    return JSONResponse({"id": await run_in_threadpool(make)}, 201)
+    return JSONAnswer({"id": await run_in_threadpool(make)}, 201)
 
 
 async def show(request: Request) -> Response:
@@ -56,7 +56,7 @@ async def show(request: Request) -> Response:
     studio = _studio(request)
     folder = _folder(request)
     await run_in_threadpool(studio.text_work.keep_going, folder)
-    return JSONResponse(await run_in_threadpool(text_states.whole_text, folder))
+    return JSONAnswer(await run_in_threadpool(text_states.whole_text, folder))
 
 
 async def add(request: Request) -> Response:
@@ -68,13 +68,13 @@ async def add(request: Request) -> Response:
         _studio(request).text_work.stop(folder)
         return store.add(folder, sent.get("names"), sent.get("sizes"))
 
-    return JSONResponse({"first": await run_in_threadpool(announce)}, 201)
+    return JSONAnswer({"first": await run_in_threadpool(announce)}, 201)
 
 
 async def receive(request: Request) -> Response:
     """POST the bytes of a file that was announced; the name under which it is kept."""
     kept = await store.receive(_folder(request), _number(request), request.stream())
-    return JSONResponse({"kept": kept}, 201)
+    return JSONAnswer({"kept": kept}, 201)
 
 
 async def remove_file(request: Request) -> Response:
