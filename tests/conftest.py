@@ -146,6 +146,13 @@ def compiled_once() -> Iterator[None]:
 
 
 @pytest.fixture
+def known_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forecast has been tried on texts like those of the tests, which are made of few words."""
+    for place in ("plan", "resume"):
+        monkeypatch.setattr(f"minigpt.recipe.{place}.is_like_those_tried", lambda *_: True)
+
+
+@pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: empty but for my.txt."""
     return move_into(tmp_path, monkeypatch)

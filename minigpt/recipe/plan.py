@@ -14,7 +14,7 @@ from . import rules
 from .draft import Draft, choose_draft, count_steps
 from .given import Given, either
 from .machine import Machine
-from .predictability import expected_bits_per_byte
+from .predictability import expected_bits_per_byte, is_like_those_tried
 from .reasons import explain
 from .speed import Speed
 from .text_stats import TextStats
@@ -46,7 +46,7 @@ class Plan:
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
     # That the run should reach on the validation text; None if it begins with a model of which it
-    # is not known how good it is.
+    # is not known how good it is, or no text like this was tried.
     bits_per_byte: float | None
     ends_early: bool  # whether the epochs are over before the time is
     text: TextStats
@@ -128,6 +128,14 @@ def make_plan(
         speed=forecast_machine.speed,
         reasons=explain(draft, text, machine, asked),
     )
+
+
+def without_guesses(plan: Plan) -> Plan:
+    """The plan without the losses to expect, if the forecast was not tried on texts like this: they
+    are good enough to choose by, and not to be told."""
+    if is_like_those_tried(plan.text.predictability, plan.text.size):
+        return plan
+    return replace(plan, bits_per_byte=None, from_nothing=None, with_base=None)
 
 
 # What follows from a draft

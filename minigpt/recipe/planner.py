@@ -23,7 +23,7 @@ from . import induction, rules
 from .first_loss import first_loss
 from .given import Given, either
 from .machine import Machine, count_workers
-from .plan import Plan, make_plan
+from .plan import Plan, make_plan, without_guesses
 from .request import Request
 from .speed import LESSON, Speed, measure_speed
 from .text_stats import TextStats, measure_text
@@ -131,7 +131,7 @@ def plan_measured(measured: Measured, request: Request) -> Plan:
 
     check_step(plan, request.given)
     check_warmup_context(plan)
-    return plan
+    return without_guesses(plan)
 
 
 def _plan_for(found: MeasuredDevice, measured: Measured, request: Request) -> Plan:
@@ -258,6 +258,7 @@ def fitted_to_tokens(plan: Plan, dataset: Dataset, given: Given) -> Plan:
         replace(given, vocab_size=vocab_size),
         forecast_machine=Machine(plan.speed, processes),
     )
+    fitted = without_guesses(fitted)
     check_warmup_context(fitted)
     # What does not follow from the tokens stays.
     why_vocabulary = [line for line in plan.reasons if line.startswith("vocabulary:")]

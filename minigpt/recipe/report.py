@@ -126,6 +126,8 @@ def reasons(plan: "Plan") -> list[str]:
 
     if plan.bits_per_byte is not None:
         lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
+    elif plan.init is None or plan.text.before is not None:
+        lines.append("expected: not known, since no text of this size and kind was tried")
     if plan.ends_early:
         lines.append(
             f"ends early: after {plan.max_epochs:g} readings more would only be learned by heart"

@@ -23,7 +23,7 @@ from ..training.precision import resolved
 from .draft import training_seconds
 from .machine import count_workers
 from .plan import expected_after_tokens
-from .predictability import Predictability
+from .predictability import Predictability, is_like_those_tried
 from .text_stats import TextStats
 
 # What all of a run depends on: the loss of an evaluation is compared with those before it.
@@ -190,12 +190,14 @@ def tokens_of_run(folder: Path, config: RunConfig, source: Source) -> Dataset:
 
 def expected_of_run(folder: Path, config: RunConfig) -> float | None:
     """The bits per byte to expect of a run at its end, which may be later than was planned at
-    first; None for a run without a plan."""
+    first; None for a run without a plan, or on a text of which nothing is known."""
     state = read_state(folder)
     plan = read_plan(folder)
     try:
         predictability = Predictability(**plan["text"]["predictability"])
         text = TextStats(**{**plan["text"], "predictability": predictability})
+        if not is_like_those_tried(predictability, text.size):
+            return None
         tokens = _tokens_at_end(config, state, plan)
         return expected_after_tokens(tokens, text, config.gpt, plan["init"])
     except (ValueError, LookupError, TypeError):

@@ -1,5 +1,6 @@
 """How well a text can be predicted, and what loss is expected of a run on it."""
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import minigpt
+from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.source import find_source, split
 from minigpt.recipe.predictability import (
     Predictability,
     expected_bits_per_byte,
+    is_like_those_tried,
     measure_predictability,
     with_copies,
 )
+from minigpt.recipe.resume import expected_of_run
+from minigpt.runs.folder import read_config
 from tests.conftest import some_text
 
 few = settings(max_examples=40, deadline=None)
@@ -157,6 +163,44 @@ RUNS: dict[str, Run] = {
     "python20, 0.5 min": ((2.395, 1.578), 18_039_596, 2.18e06, 2.53e11, 1.715),
     "python20, 2 min": ((2.395, 1.578), 18_039_596, 5.83e06, 1.34e12, 1.391),
 }
+
+
+def test_each_text_that_was_tried_is_of_a_known_kind() -> None:
+    for found, known, *_ in RUNS.values():
+        assert is_like_those_tried(Predictability(*found), known)
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "is_known"),
+    [
+        ((2.45, 2.41), 27_000, True),
+        ((0.50, 0.40), 27_000, False),  # much is repeated
+        ((2.45, 1.60), 27_000, False),  # and copied
+        ((2.48, 2.26), 25_800, False),  # a table of numbers
+        ((2.45, 1.60), 18_000_000, True),  # as in large programs
+        ((6.50, 6.50), 10**9, False),
+    ],
+)
+def test_of_a_text_like_none_of_its_size_nothing_is_known(
+    found: tuple[float, float], known: int, is_known: bool
+) -> None:
+    assert is_like_those_tried(Predictability(*found), known) == is_known
+
+
+def test_a_training_on_a_small_text_of_an_untried_kind_says_that_it_expects_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows of a table: hardly anything in them is new."""
+    rows = "".join(f"row;the {name};of;{i % 9};\n" for i, name in enumerate(["red", "blue"] * 700))
+    Path("table.txt").write_text(rows)
+    tiny = ["--emb-dim=16", "--num-layers=1", "--steps=2"]
+    assert main(["train", "--plan", "table.txt", *tiny]) == 0
+    said = capsys.readouterr().out
+    assert "expected: not known, since no text of this size and kind was tried\n" in said
+    run = minigpt.train("table.txt", emb_dim=16, num_layers=1, steps=2)
+    plan = json.loads((run / "plan.json").read_text())
+    assert plan["bits_per_byte"] is None and plan["from_nothing"] is None
+    assert expected_of_run(run, read_config(run)) is None
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -10,6 +10,12 @@ import pytest
 from minigpt.recipe.resume import expected_of_run
 from minigpt.runs.folder import PLAN, read_config
 from minigpt.training.checkpoint import read_state
+from tests.conftest import train_tiny
+
+
+@pytest.fixture
+def run(workplace: Path, known_kind: None) -> Path:
+    return train_tiny(steps=30, num_evals=3)
 
 
 def _expected(run: Path, **training: Any) -> float:
@@ -21,19 +27,19 @@ def _expected(run: Path, **training: Any) -> float:
 
 
 def test_a_run_that_goes_on_to_its_planned_end_is_expected_to_end_as_planned(
-    tiny_run: Path,
+    run: Path,
 ) -> None:
-    plan = json.loads((tiny_run / PLAN).read_text())
-    assert _expected(tiny_run) == pytest.approx(plan["bits_per_byte"], rel=0.05)
+    plan = json.loads((run / PLAN).read_text())
+    assert _expected(run) == pytest.approx(plan["bits_per_byte"], rel=0.05)
 
 
-def test_more_minutes_count_as_many_steps_as_the_run_would_take_in_them(tiny_run: Path) -> None:
-    state = read_state(tiny_run)
+def test_more_minutes_count_as_many_steps_as_the_run_would_take_in_them(run: Path) -> None:
+    state = read_state(run)
     minutes = 1000 * state.seconds / 60
-    longer = _expected(tiny_run, steps=None, minutes=minutes, max_epochs=None)
-    assert longer == pytest.approx(_expected(tiny_run, steps=1000 * state.step))
-    assert longer < _expected(tiny_run)
-    assert longer < _expected(tiny_run, steps=None, minutes=minutes, max_epochs=1.0)
+    longer = _expected(run, steps=None, minutes=minutes, max_epochs=None)
+    assert longer == pytest.approx(_expected(run, steps=1000 * state.step))
+    assert longer < _expected(run)
+    assert longer < _expected(run, steps=None, minutes=minutes, max_epochs=1.0)
 
 
 @pytest.mark.parametrize("plan", ["", "{}", '{"text": {"predictability": {}}}', "[]"])

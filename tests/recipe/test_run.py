@@ -449,6 +449,7 @@ def test_a_run_is_not_resumed_on_another_text_or_with_what_would_do_nothing() ->
 
 
 def test_a_run_that_is_continued_is_drawn_with_what_is_expected_of_all_of_it(
+    known_kind: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     marks: list[float | None] = []

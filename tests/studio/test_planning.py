@@ -44,7 +44,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return dropped(tmp_path, {"my.txt": TEXT})
 
 
-def test_each_stop_tells_what_a_training_of_so_many_minutes_plans(folder: Path) -> None:
+def test_each_stop_tells_what_a_training_of_so_many_minutes_plans(
+    folder: Path, known_kind: None
+) -> None:
     write_json({"seed": 3, "emb_dim": 64}, folder / SETTINGS)
     found = _plan(folder)
     assert found["problem"] is None and found["measured"] and found["share"] == 1.0
@@ -148,7 +150,7 @@ def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
         stop["problem"] is None for stop in stops
     )
     assert stops[0]["problem"]["kind"] == "too_few_minutes" and stops[0]["bits"] is None
-    assert stops[-1]["bits"] > 0
+    assert stops[-1]["epochs"] > 0
 
 
 # The settings
