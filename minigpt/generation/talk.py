@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ..config import SampleConfig
 from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.turns import Turn, clean_name, clean_text
-from ..tokenizer import Tokenizer
+from ..tokenizer import NAMES_AS_TEXT, Tokenizer
 
 _ROOM = 4  # part of the context, at most, that is kept free for an answer
 
@@ -57,9 +57,12 @@ class Talk:
 
     def add(self, speaker: str, text: str) -> "Talk":
         """The talk with another turn, if anything is said in it."""
-        if not clean_text(text):
+        said = clean_text(text)
+        for name, as_text in NAMES_AS_TEXT.items():
+            said = said.replace(name, as_text)
+        if not said:
             return self
-        return replace(self, turns=(*self.turns, Turn(speaker, clean_text(text))))
+        return replace(self, turns=(*self.turns, Turn(speaker, said)))
 
     def hear(self, prompt: str) -> "Talk":
         """The talk with the turns of a prompt, which :func:`read_talk` reads."""

@@ -9,7 +9,10 @@ import json
 
 from ..config import SampleConfig
 from ..data.dialogue.dialogue import MANNER, Dialogue
-from ..tokenizer import END_OF_TURN, SPEAKER, Tokenizer
+from ..data.invisible import invisible_characters
+from ..tokenizer import END_OF_TURN, NAMES_AS_TEXT, SPEAKER, Tokenizer
+
+_LINE_ENDS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"  # beside \n
 
 
 class ChatFormat:
@@ -44,22 +47,40 @@ class ChatFormat:
         return token + self.dialogue.opening(speaker)
 
     def jinja(self) -> str:
-        """The chat template, for which a message may also have the name of a speaker."""
+        """The chat template, for which a message may also have the name of a speaker. It reads a
+        message as the server does: a content may be null, or a list of parts, and what is the name
+        of a token is text."""
         roles = ", ".join(f"{_quoted(role)}: {_quoted(name)}" for role, name in self.roles.items())
         before, _, after = self.before_text.partition("{speaker}")
         between_lines = _quoted(self.dialogue.between_lines)
         names = ", ".join(_quoted(name) for name in self.dialogue.speakers)
+        replaced = [(character, "") for character in invisible_characters()]
+        replaced += [(line_end, "\n") for line_end in _LINE_ENDS]
+        replaced += NAMES_AS_TEXT.items()
+        pairs = ", ".join(f"[{_quoted(old)}, {_quoted(new)}]" for old, new in replaced)
 
         return (
             f"{{%- set roles = {{{roles}}} -%}}"
             f"{{%- set speakers = [{names}] -%}}"
+            f"{{%- set replaced = [{pairs}] -%}}"
             "{%- for message in messages -%}"
             "{%- if message['name'] is defined and message['name'] in speakers -%}"
             "{%- set speaker = message['name'] -%}"
             "{%- else -%}"
             "{%- set speaker = roles.get(message['role'], '') -%}"
             "{%- endif -%}"
-            "{%- set lines = message['content'].split('\\n') | map('trim') | select | list -%}"
+            "{%- set said = namespace(text='') -%}"
+            "{%- if message['content'] is string -%}"
+            "{%- set said.text = message['content'] -%}"
+            "{%- elif message['content'] -%}"
+            "{%- for part in message['content'] -%}"
+            "{%- set said.text = said.text + (part['text'] or '') -%}"
+            "{%- endfor -%}"
+            "{%- endif -%}"
+            "{%- for pair in replaced -%}"
+            "{%- set said.text = said.text | replace(pair[0], pair[1]) -%}"
+            "{%- endfor -%}"
+            "{%- set lines = said.text.split('\\n') | map('trim') | select | list -%}"
             "{%- if speaker and lines -%}"
             f"{{{{ {_quoted(before)} + speaker + {_quoted(after)} + lines | join({between_lines})"
             f" + {_quoted(self.end_of_turn)} }}}}"
@@ -100,4 +121,5 @@ def _in_go(text: str) -> str:
 def _quoted(text: str) -> str:
     """A text as Jinja reads it."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    escaped = escaped.replace("\r", "\\r")
     return f"'{escaped}'"

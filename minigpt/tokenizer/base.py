@@ -20,6 +20,9 @@ SPEAKER = "<|speaker|>"
 END_OF_TURN = "<|turn|>"
 BETWEEN_TURNS = "\n\n"
 
+# What is written in a turn for the name of a token, so that no program takes it for the token.
+NAMES_AS_TEXT = {name: name.replace("<", "< ") for name in (END_OF_TEXT, SPEAKER, END_OF_TURN)}
+
 
 class UnknownCharacter(UserError):
     """A character that the tokenizer cannot encode, and its position in the text."""
