@@ -156,10 +156,12 @@ def _writable(place: Path) -> Iterator[None]:
         place.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
+        kind = kind_of_error(error)
+        room = "make room there, or " if kind == "disk_full" else ""
         raise UserError(
-            f"cannot write the tokens to {place}: {error.strerror or error}; make room "
-            "there, or set MINIGPT_CACHE to another folder",
-            kind=kind_of_error(error),
+            f"cannot write the tokens to {place}: {error.strerror or error}; {room}"
+            "set MINIGPT_CACHE to another folder",
+            kind=kind,
         ) from None
 
 

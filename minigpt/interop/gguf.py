@@ -5,7 +5,9 @@ that a BPE with one of them gives the same ids. It has no character tokenizer, b
 merges only join the bytes of one character does the same. It leaves out characters that we refuse.
 """
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,10 +67,15 @@ def write_gguf(
             rows = interleaved(array, config.head_size) if is_interleaved else array
             writer.add_tensor(f"{gguf_name}.{suffix}", np.ascontiguousarray(rows))
 
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    except OSError as error:
+        if error.errno is None:  # numpy tells how many numbers were written, and not why no more
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
+        raise
 
 
 def interleaved(array: Array, head_dim: int) -> Array:

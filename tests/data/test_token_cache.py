@@ -1,5 +1,6 @@
 """A text to its token ids on disk: what is kept in the cache, made anew, or refused."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -360,12 +362,20 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(fable: Path, cache: 
         message = refusal(cache, fable)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (
-        f"tokens to {cache / FOLDER}: File too large; make room there, or set MINIGPT_CACHE"
-        in message
-    )
+    assert f"tokens to {cache / FOLDER}: File too large; set MINIGPT_CACHE" in message
     assert entries(cache) == []
     assert f"cannot write the tokens to {fable / FOLDER}: " in refusal(fable, fable)  # no folder
+
+
+def test_a_file_system_without_locks_is_not_called_full(
+    fable: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    message = refusal(cache, fable)
+    assert f"{os.strerror(errno.ENOLCK)}; set MINIGPT_CACHE to another folder" in message
 
 
 @pytest.mark.parametrize("others", [["é" + "a" * 98], ["a" * 39] * 2])

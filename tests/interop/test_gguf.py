@@ -46,6 +46,21 @@ def permuted_by_llama_cpp(weights: np.ndarray, n_head: int) -> np.ndarray:
     return rows.swapaxes(1, 2).reshape(weights.shape)
 
 
+def test_a_full_disk_is_told_by_its_name(tmp_path: Path) -> None:
+    """The system cuts the file off in the middle of its weights."""
+    resource = pytest.importorskip("resource", reason="Windows limits no files")
+    write(tmp_path, "gpt2")
+    size = (tmp_path / "model.gguf").stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, hard))
+    try:
+        with pytest.raises(OSError, match="No space left on device") as failed:
+            write(tmp_path, "gpt2")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert failed.value.filename == str(tmp_path / "model.gguf")
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_sizes_are_those_of_the_config(name: str, tmp_path: Path) -> None:
     config, found = random_model(name).config, fields(write(tmp_path, name))
