@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError, __version__
 from ..config import EvaluationConfig, check_given, counted
 from ..runs.commands import command
-from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields
+from .options import Parser, add_fields, add_model, chosen_model, given_fields, typed_model
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help=A_MODEL)
+    add_model(parser)
     add("files", nargs="*", help="files as for train, folders, patterns, or - for standard input")
     copied = "measure how much of these texts, or of eight new samples, is in the training text"
     add("--copied", action="store_true", help=copied)
@@ -30,9 +30,11 @@ def run(given: argparse.Namespace) -> None:
     """Print one line, or one JSON record."""
     settings = given_fields(given, EvaluationConfig)
     config = EvaluationConfig(**settings)  # refused before torch is loaded
-    if _is_text(given.run):
+    is_named = given.run is not None and given.named is not None
+    if is_named or _is_text(given.run):
         given.files.insert(0, given.run)
         given.run = None
+    given.run = typed_model(given)
     check_given({**settings, "copied": given.copied})
     if not (given.files or given.copied):
         raise UserError(_what_is_missing(given.run))

@@ -10,7 +10,7 @@ from ..config import counted
 from ..generation.results import Token, percent, visible
 from ..runs.commands import command
 from .generate import read_prompt, token_name
-from .options import A_MODEL, Parser, chosen_model
+from .options import Parser, add_model, chosen_model, typed_model
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _BEFORE = 40  # characters of the text before the token
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help=A_MODEL)
+    add_model(parser)
     add("text", nargs="?", help="a text of two tokens or more; - for standard input")
     place = "the token to explain, from 1 (default: the last one)"
     add("--place", type=int, metavar="N", help=place)
@@ -35,14 +35,15 @@ def run(given: argparse.Namespace) -> None:
     """Print the tables, or one JSON record."""
     from ..runs.find import load
 
-    if given.text is None and not _names_a_model(given.run):
+    is_named = given.named is not None
+    if given.text is None and (is_named or not _names_a_model(given.run)):
         given.text = given.run
         given.run = None
     text = read_prompt(given.text)
     if not text:
         raise UserError(f'give a text, as in {command("explain")} base "Once upon a time"')
 
-    name = str(chosen_model(given.run))
+    name = str(chosen_model(typed_model(given)))
     writer = load(name, device="cpu")  # the glass engine explains, not torch
     ids = writer.tokenizer.encode(text)
     place = len(ids) - 1 if given.place is None else given.place

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .. import UserError
 from ..config.system import quote, quote_path
-from .options import A_MODEL, Parser, chosen_model
+from .options import Parser, add_model, chosen_model, typed_model
 from .terminal import print_message, write
 
 MODELFILE = "Modelfile"  # of Ollama
@@ -14,7 +14,7 @@ MODELFILE = "Modelfile"  # of Ollama
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help=A_MODEL)
+    add_model(parser)
     add(
         "--to",
         choices=("hf", "gguf"),
@@ -42,7 +42,7 @@ def run(given: argparse.Namespace) -> None:
     from ..runs.find import export_name, find_model
     from ..runs.folder import check_free, new_folder
 
-    source = chosen_model(given.run)
+    source = chosen_model(typed_model(given))
     name = export_name(source)
     out = Path(given.out or f"exports/{name}-{given.to}")
     check_free(out)

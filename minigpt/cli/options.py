@@ -85,6 +85,21 @@ def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
     return values
 
 
+def add_model(parser: Parser) -> None:
+    """Let a model be named as the first word or with --run, as for `generate`."""
+    parser.add_argument("run", nargs="?", help=A_MODEL)
+    parser.add_argument("--run", dest="named", metavar="NAME", help="the same as RUN")
+
+
+def typed_model(given: argparse.Namespace) -> str | None:
+    """The model that was typed in one of the two ways; None if none was."""
+    named: str | None = given.named
+    first: str | None = given.run
+    if named is not None and first is not None:
+        raise UserError(f"name one model: {first}, or --run {named}")
+    return first if named is None else named
+
+
 def chosen_model(name: str | None) -> str | Path:
     """The model that a command is for, by its full name. If none was named it is the newest run or,
     before the first one, the base; that is said."""

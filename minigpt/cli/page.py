@@ -6,13 +6,13 @@ import webbrowser
 from pathlib import Path
 
 from .. import UserError
-from .options import A_MODEL, Parser, chosen_model
+from .options import Parser, add_model, chosen_model, typed_model
 from .terminal import write
 
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help=A_MODEL)
+    add_model(parser)
     add("--out", metavar="FILE", help="the file to write (default: page.html in the run's folder)")
     stored = "type of the stored weights (default: float16)"
     add("--weights", choices=("float16", "float32"), default="float16", help=stored)
@@ -30,7 +30,7 @@ def run(given: argparse.Namespace) -> None:
     from ..runs.folder import PAGE
     from ..runs.kept import kept_page
 
-    source = chosen_model(given.run)
+    source = chosen_model(typed_model(given))
     found = find_model(source)
     name = model_name(source)
     if given.out:

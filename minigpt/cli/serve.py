@@ -7,11 +7,11 @@ import os
 from .. import UserError
 from ..config.system import how_to_install
 from ..serve.settings import ServeConfig
-from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields
+from .options import Parser, add_fields, add_model, chosen_model, given_fields, typed_model
 
 
 def options(parser: Parser) -> None:
-    parser.add_argument("run", nargs="?", help=A_MODEL)
+    add_model(parser)
     server = add_fields(parser, ServeConfig, "server", skip=("answerer",))
     field = ServeConfig.__dataclass_fields__["answerer"]
     answerer = f"{field.metadata['help']} (default: the most frequent speaker)"
@@ -32,5 +32,5 @@ def run(given: argparse.Namespace) -> None:
     from ..runs.find import find_model, model_name
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    source = chosen_model(given.run)
+    source = chosen_model(typed_model(given))
     serve(find_model(source), model_name(source), config)

@@ -10,7 +10,7 @@ from minigpt import UserError
 from minigpt.recipe.start import starting_point
 from minigpt.runs.find import find_model, full_name
 
-from .conftest import Type
+from .conftest import Type, assert_refused
 
 
 @pytest.fixture
@@ -36,6 +36,23 @@ def test_every_command_finds_it(place: Path, type_: Type, tiny_run: Path) -> Non
     assert type_("export fables")[1] == "exports/fables-hf\n"
     assert type_("evaluate", "fables", text)[1].startswith("runs/fables: ")
     assert "runs/fables is finished" in type_("train --resume --out fables")[2]
+
+
+def test_the_option_run_means_the_same_to_every_command(
+    place: Path, type_: Type, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = str(tiny_run.parent.parent / "my.txt")
+    assert type_("page --run fables")[1].startswith("runs/fables/page.html: ")
+    assert type_("export --run fables")[1] == "exports/fables-hf\n"
+    assert type_("evaluate", "--run", "fables", text)[1].startswith("runs/fables: ")
+    assert type_("evaluate", text, "--run", "fables")[1].startswith("runs/fables: ")
+    assert "explaining with runs/fables" in type_("explain", "the fox", "--run", "fables")[2]
+    app = pytest.importorskip("minigpt.serve.app")
+    served: list[str] = []
+    monkeypatch.setattr(app, "serve", lambda found, name, config: served.append(name))
+    assert type_("serve --run fables")[0] == 0 and served == ["fables"]
+    for command in ("page", "export", "serve"):
+        assert_refused(type_(f"{command} base --run fables"), "name one model: base, or --run")
 
 
 def test_a_folder_without_a_model_does_not_hide_a_run_of_its_name(place: Path) -> None:
