@@ -11,7 +11,7 @@ KINDS = {
     "no_text": "it is no text",
     "picture": "it is a picture, a sound or a film",
     "office": "it is a table, a presentation, or of an old office program",
-    "scan": "it is a PDF whose pages are pictures",
+    "scan": "it is a PDF whose pages are pictures, or do not tell their letters",
     "empty": "there is no text in it",
     "damaged": "it cannot be opened, or is damaged",
     "encoding": "it is in another encoding than was named, or in an unknown one",

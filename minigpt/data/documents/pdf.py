@@ -5,26 +5,30 @@ is repeated at the edge of pages is left out; hyphens at the ends of lines are j
 """
 
 import importlib.util
+import itertools
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .apart import read_apart
 from .blocks import Block, chapters, documents_of, in_one_line
 from .boilerplate import is_heading_of_contents
 from .content import Content, needs_extra
-from .document import Document, Refused, Report
+from .document import Document, Refused, Report, Unreadable
 
 _EDGE = 2  # heights at the top and at the bottom of a page whose lines may be repeated on others
 _LEAST_REPEATED = 3  # pages
 _LEAST_TEXT = 20  # characters a page, on average, or it is a scan
-_PAGE_NUMBER = re.compile(
-    r"\W*(?:page|seite|p\.|s\.)?\s*(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of|von)\s*\d{1,4})?\W*", re.I
-)
+_LEAST_COUNTED = 2  # pages, if their numbers are those that they have in the file
+_NUMBER = re.compile(r"(?<!\w)(?:\d{1,4}|[ivxlc]{1,7})(?!\w)")
+_ROMAN = re.compile(r"(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")  # below a hundred
+_ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+_MOST_NUMBERS = 4  # in a line, of which one may be that of the page
+_PAGE_OF = re.compile(r"\W*(?:page|seite|p\.)\s*\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?\W*", re.I)
 _ENTRY_PAGE = re.compile(r"(?:\d{1,4}|[ivxlc]{1,7})$", re.I)  # at the end of such an entry
 _ENTRY_END = 40  # characters that tell
-_LONGEST_EDGE = 40  # characters of a line that may be a page number
 _LONGEST_HEADER = (
     80  # characters of what may stand beside one, or of a title in a table of contents
 )
@@ -39,10 +43,12 @@ _AFTER_HYPHEN = {  # words before which a hyphen stands for a part that comes la
     "und", "oder", "bis", "bzw", "sowie", "and", "or", "to", "et", "ou", "e", "y", "en",
 }  # fmt: skip
 _HYPHEN = re.compile(r"(\w+)[-\u00ad\u2010]$")
-_LIGATURES = str.maketrans(
-    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
-)
-_WITHOUT_LETTER = re.compile(r"\(cid:\d+\)")  # a sign of which the file does not say the letter
+_FORMS = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")  # ligatures, letters as they are in a word
+_UNTOLD_PAGES = "pages whose letters the file does not tell"
+_PICTURES = "pages that are pictures"
+_DAMAGED = "pages that are damaged"
+_MISSING = "pages that are missing in the file"
+_UNTOLD = "\ufffd"  # a sign of which the file does not tell the letter
 _FULL = 0.75  # of the usual length of a line: a shorter one may end a paragraph
 _SHORT = 0.5  # of it: a shorter one does, unless the next begins in lower case
 
@@ -63,24 +69,60 @@ def read_pdf(content: Content, report: Report) -> Iterator[Document]:
         raise needs_extra(content.source, "PDF (pdfminer.six)", "documents", "no_reader")
 
     values = read_apart("pdf_pages", content)
-    outline: list[tuple[int, str]] = next(values, [])
+    first: dict[str, Any] = next(values, {"outline": [], "pages": 0})
     pages: list[list[_Line]] = []
     characters = 0
     pictures = 0
-    for value in values:
-        pages.append(_lines(value["boxes"]))
-        characters += sum(len(line.text) for line in pages[-1])
-        pictures += value["has_picture"]
+    without_text: Counter[str] = Counter()  # pages, by the reason
+    for page in values:
+        lines, reason = _lines_of_page(page, report)
+        without_text.update([reason] if reason else [])
+        characters += sum(len(line.text) for line in lines)
+        pictures += page.get("has_picture", False)
+        pages.append(lines)
+    without_text[_MISSING] = max(first["pages"] - len(pages), 0)
 
-    if not characters and not pictures:
+    unread = without_text[_UNTOLD_PAGES] + without_text[_DAMAGED]
+    if characters < _LEAST_TEXT * max(len(pages) - unread, 1):
+        _refuse_pages(content, without_text, pictures)
+    if not characters:
         raise Refused(content.source, "has no text", "empty")
-    if characters < _LEAST_TEXT * max(len(pages), 1) and pictures > 0:
+    for reason, number in without_text.items():
+        report.leave_out(reason, number)
+    chapters_marked = _with_chapters(pages, first["outline"])
+    lines = _without_edges([_without_contents(page, report) for page in chapters_marked], report)
+    yield from documents_of(chapters(_paragraphs(lines, report)), content.source)
+
+
+def _lines_of_page(page: dict[str, Any], report: Report) -> tuple[list[_Line], str]:
+    """The lines of a page, and why it has none."""
+    if page.get("is_damaged"):
+        return [], _DAMAGED
+    written = "".join(text for box in page["boxes"] for text, _ in box)
+    untold = written.count(_UNTOLD)
+    told = len("".join(written.split())) - untold
+    if untold > told:
+        return [], _UNTOLD_PAGES
+
+    report.leave_out("signs whose letters the file does not tell", untold)
+    report.leave_out("texts in figures", page["texts_in_figures"])
+    lines = _lines(page["boxes"])
+    is_picture = page["has_picture"] and not any(map(str.isalpha, written))
+    return lines, _PICTURES if is_picture else ""
+
+
+def _refuse_pages(content: Content, without_text: Counter[str], pictures: int) -> None:
+    """Refuse a file with hardly any text if its pages tell why."""
+    if without_text[_UNTOLD_PAGES]:
+        reason = "does not tell which letters its pages show: its fonts have no map"
+        remedy = "recognise it first, for instance with ocrmypdf --force-ocr"
+        raise Refused(content.source, f"{reason}; {remedy}", "scan")
+    if pictures:
         reason = "is a scan: its pages are pictures without text"
         remedy = "recognise it first, for instance with ocrmypdf"
         raise Refused(content.source, f"{reason}; {remedy}", "scan")
-    chapters_marked = _with_chapters(pages, outline)
-    lines = _without_edges([_without_contents(page, report) for page in chapters_marked], report)
-    yield from documents_of(chapters(_paragraphs(lines, report)), content.source)
+    if without_text[_DAMAGED]:
+        raise Unreadable(content.source, "its pages are damaged")
 
 
 def _lines(boxes: list[list[tuple[str, int]]]) -> list[_Line]:
@@ -97,7 +139,8 @@ def _lines(boxes: list[list[tuple[str, int]]]) -> list[_Line]:
 
 def _readable(text: str) -> str:
     """The text of a line in usual letters, with single spaces."""
-    return in_one_line(_WITHOUT_LETTER.sub("", text).translate(_LIGATURES))
+    told = text.replace(_UNTOLD, "")
+    return in_one_line(_FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), told))
 
 
 def _with_chapters(pages: list[list[_Line]], outline: list[tuple[int, str]]) -> list[list[_Line]]:
@@ -133,7 +176,7 @@ def _without_contents(page: list[_Line], report: Report) -> list[_Line]:
     end = begin
     entries = 0
     for at, line in enumerate(page[begin:], start=begin):
-        if _is_entry(line) or _is_page_number(line):
+        if _is_entry(line) or _is_number(line):
             end = at + 1
             entries += 1
         elif len(line.text) > _LONGEST_HEADER:
@@ -144,28 +187,28 @@ def _without_contents(page: list[_Line], report: Report) -> list[_Line]:
     return page[:begin] + page[end:]
 
 
+def _is_number(line: _Line) -> bool:
+    return _NUMBER.fullmatch(line.text) is not None and _value(line.text) > 0
+
+
 # Page headers and numbers
 
 
 def _without_edges(pages: Sequence[list[_Line]], report: Report) -> list[_Line]:
     """The lines of all pages, without those at the edges that are on several, and page numbers."""
     edges = [(_at_edge(page, is_top=True), _at_edge(page, is_top=False)) for page in pages]
-    often: Counter[tuple[bool, str]] = Counter()
-    offsets: Counter[int] = Counter()  # of the number of a page from its place
-    for number, (tops, bottoms) in enumerate(edges):
-        often.update({(True, _pattern(line)) for row in tops for line in row})
-        often.update({(False, _pattern(line)) for row in bottoms for line in row})
-        offsets.update({int(line.text) - number for row in (*tops, *bottoms) for line in row
-                        if _is_plain_number(line)})  # fmt: skip
+    often: Counter[_Pattern] = Counter()
+    for place, both in enumerate(edges):
+        often.update({pattern for rows in both for row in rows for line in row
+                      for pattern in _patterns(line, place)})  # fmt: skip
+    repeated = {pattern for pattern, count in often.items() if count >= pattern.least}
 
     kept = []
-    for number, (page, (tops, bottoms)) in enumerate(zip(pages, edges, strict=True)):
-        usual = {str(number + offset) for offset, count in offsets.items()
-                 if count >= _LEAST_REPEATED}  # fmt: skip
+    for place, (page, both) in enumerate(zip(pages, edges, strict=True)):
         left_out: set[_Line] = set()
-        for is_top, rows in ((True, tops), (False, bottoms)):
+        for rows in both:
             for row in rows:
-                if not _is_edge(row, is_top, often, usual):
+                if not _is_edge(row, place, repeated):
                     break
                 left_out.update(row)
 
@@ -177,37 +220,70 @@ def _without_edges(pages: Sequence[list[_Line]], report: Report) -> list[_Line]:
     return kept
 
 
+class _Pattern(NamedTuple):
+    """What lines on several pages have in common: their texts, perhaps but for a number that counts
+    with the pages."""
+
+    text: str
+    first: int | None = None  # what the number is on the first page, if there is one
+    pages: int = 1  # how many a page of the file shows: it may be a sheet with two
+
+    @property
+    def is_number(self) -> bool:
+        """Whether such lines are the number of a page alone."""
+        return not any(map(str.isalnum, self.text))
+
+    @property
+    def least(self) -> int:
+        """On how many pages such lines are no accident."""
+        is_natural = self.first == 1 and self.pages == 1
+        return _LEAST_COUNTED if is_natural else _LEAST_REPEATED
+
+
+def _patterns(line: _Line, place: int) -> set[_Pattern]:
+    """What a line at the edge of a page may have in common with others."""
+    if len(line.text) > _LONGEST_HEADER or line.level:
+        return set()
+    patterns = {_Pattern(line.text)}
+    if not any(map(str.isalpha, line.text)):  # a number alone: it is no header
+        patterns.clear()
+    for found in itertools.islice(_NUMBER.finditer(line.text), _MOST_NUMBERS):
+        number = _value(found[0])
+        text = f"{line.text[: found.start()]}#{line.text[found.end() :]}"
+        text = re.sub(r"\d+", "#", text)  # on a sheet with two pages there are two
+        if number > 0:
+            patterns |= {_Pattern(text, number - n * place, n) for n in (1, 2)}
+    return patterns
+
+
+def _value(number: str) -> int:
+    """The value of a number, also in Roman letters; 0 for letters that are none."""
+    if number.isdecimal():
+        return int(number)
+    if _ROMAN.fullmatch(number) is None:
+        return 0
+    values = [_ROMAN_DIGITS[letter] for letter in number]
+    following = [*values[1:], 0]
+    return sum(-v if v < after else v for v, after in zip(values, following, strict=True))
+
+
 def _at_edge(page: Sequence[_Line], is_top: bool) -> list[list[_Line]]:
     """The lines at the edge of a page, those of the same height together, the outermost first."""
     heights = sorted({line.height for line in page}, reverse=is_top)[:_EDGE]
     return [[line for line in page if line.height == height] for height in heights]
 
 
-def _is_edge(
-    row: Sequence[_Line], is_top: bool, often: Counter[tuple[bool, str]], usual: set[str]
-) -> bool:
+def _is_edge(row: Sequence[_Line], place: int, repeated: set[_Pattern]) -> bool:
     """Whether lines of the same height are page headers or numbers. Beside the number of a page all
-    are; `usual` are the numbers that the page has if it is counted like the others."""
+    are."""
     if any(line.level for line in row):
         return False
-    if any(line.text in usual for line in row):
+    found = [_patterns(line, place) & repeated for line in row]
+    if any(pattern.is_number for patterns in found for pattern in patterns):
         return all(len(line.text) <= _LONGEST_HEADER for line in row)
     return all(
-        often[is_top, _pattern(line)] >= _LEAST_REPEATED or _is_page_number(line) for line in row
+        patterns or _PAGE_OF.fullmatch(line.text) for patterns, line in zip(found, row, strict=True)
     )
-
-
-def _is_page_number(line: _Line) -> bool:
-    return len(line.text) <= _LONGEST_EDGE and _PAGE_NUMBER.fullmatch(line.text) is not None
-
-
-def _is_plain_number(line: _Line) -> bool:
-    return line.text.isascii() and line.text.isdecimal() and len(line.text) <= 4
-
-
-def _pattern(line: _Line) -> str:
-    """A line without its page number, which differs from page to page."""
-    return re.sub(r"\d+", "#", line.text)
 
 
 # Paragraphs

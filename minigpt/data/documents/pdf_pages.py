@@ -1,65 +1,120 @@
 """The lines of each page of a PDF, by pdfminer.six: a program that `apart.read_apart` starts.
 
 It prints the outline first, as [number of a page, title] of the entries of the highest level that
-has several; then for each page its boxes and whether it shows a picture. A box is a list of lines
-that stand together, each with how high it stands on the page.
+has several, and how many pages the file says it has. Then it prints of each page its boxes, whether
+it shows a picture and how many of its figures hold texts; or that the page is damaged. A box is a
+list of lines that stand together, each with how high it stands on the page.
 """
 
 import itertools
 import logging
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from .apart import Told, answer
+from .right_to_left import has_right_to_left, in_order_of_reading, is_from_right
 
 _MOST_ENTRIES = 10_000  # of an outline
 _SAME_PLACE = 0.2  # of a letter's width: so near to the one before, it is that letter again
+_GAP = 0.1  # of a letter's size: so far from the one before, another word begins
 
 
 def pages(stream: Any) -> Iterator[Any]:
     """The outline, then each page."""
-    from pdfminer.high_level import extract_pages
-    from pdfminer.layout import LAParams
     from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError
+    from pdfminer.pdfpage import PDFPage
     from pdfminer.pdfparser import PDFParser
+
+    from .pdf_device import Layouts
 
     logging.disable()
     try:
-        yield _outline(PDFDocument(PDFParser(stream)))
+        document = PDFDocument(PDFParser(stream))
+        yield {"outline": _outline(document), "pages": _how_many(document)}
         stream.seek(0)
-        for page in extract_pages(stream, laparams=LAParams()):
-            yield {"boxes": list(_boxes(page)), "has_picture": _has_picture(page)}
+        layouts = Layouts()
+        for page in PDFPage.get_pages(stream):
+            yield _page(layouts, page)
     except PDFEncryptionError:
         raise Told("is protected by a password, or encrypted", "locked") from None
     except RecursionError:
         raise Told("loops: one of its parts is inside itself", "damaged") from None
 
 
-def _boxes(page: Any) -> Iterator[list[tuple[str, int]]]:
-    """The lines of each box of a page and their heights, in the order of reading."""
-    from pdfminer.layout import LTTextBox
+def _page(layouts: Any, page: Any) -> dict[str, Any]:
+    """What a page holds. One that is damaged does not cost the others."""
+    from pdfminer.layout import LTFigure, LTImage
 
-    for box in page:
-        if isinstance(box, LTTextBox):
-            yield [(_text_of(line), round(line.y1)) for line in box]
+    try:
+        layout = layouts.of_page(page)
+    except (MemoryError, RecursionError):
+        raise
+    except Exception:  # of any kind: the library does not say which
+        return {"is_damaged": True}
+
+    boxes = list(_boxes(layout))
+    figures = [part for part in layout if isinstance(part, LTFigure)]
+    with_text = [own for own in map(list, map(_boxes, figures)) if own]
+    if not boxes:  # some programs put all of a page into a figure
+        boxes = [box for own in with_text for box in own]
+        with_text = []
+    return {
+        "boxes": boxes,
+        "has_picture": any(isinstance(part, LTFigure | LTImage) for part in layout),
+        "texts_in_figures": len(with_text),
+    }
 
 
-def _text_of(line: Any) -> str:
+def _boxes(container: Any) -> Iterator[list[tuple[str, int]]]:
+    """The lines of each box of a page or a figure and their heights, in the order of reading."""
+    from pdfminer.layout import LTFigure, LTTextBox
+
+    for part in container:
+        if isinstance(part, LTTextBox):
+            is_box_from_right = is_from_right(part.get_text())
+            yield [(_text_of(line, is_box_from_right), round(line.y1)) for line in part]
+        elif isinstance(part, LTFigure) and isinstance(container, LTFigure):
+            yield from _boxes(part)
+
+
+def _text_of(line: Any, is_box_from_right: bool) -> str:
     """The text of a line. A letter that is printed twice in its place, to look bold, is one."""
-    from pdfminer.layout import LTChar
+    from pdfminer.layout import LTChar, LTTextLineHorizontal
 
-    text = ""
+    signs: list[str] = []
+    letters: list[Any] = []
     before: Any = None
+    space = ""  # between the letters before and the next, unless both stand for one text
     for part in line:
-        if isinstance(part, LTChar):
-            is_again = before is not None and _is_printed_again(part, before)
-            before = part
-            if is_again:
-                continue
-        text += part.get_text()
-    return text
+        if not isinstance(part, LTChar):
+            space = part.get_text()
+            continue
+        if part.get_text() and not (before is not None and _is_printed_again(part, before)):
+            signs += [space, part.get_text()]
+            letters.append(part)
+        before = part
+        space = ""
+
+    if isinstance(line, LTTextLineHorizontal) and has_right_to_left(signs):
+        return in_order_of_reading(_from_left_to_right(letters), is_box_from_right)
+    return "".join(signs)
+
+
+def _from_left_to_right(letters: list[Any]) -> list[str]:
+    """The texts of letters as they stand in their line, with spaces where there are gaps."""
+    signs: list[str] = []
+    end = None  # of the letter before
+    for letter in sorted(letters, key=lambda letter: float(letter.x0)):
+        text = letter.get_text()
+        if end is not None and letter.x0 - end > _GAP * max(letter.width, letter.height):
+            signs.append(" ")
+        end = max(letter.x1, end or letter.x1)
+        is_mark = unicodedata.combining(text[0]) > 0
+        signs.insert(len(signs) - 1 if is_mark else len(signs), text)  # its letter is read first
+    return signs
 
 
 def _is_printed_again(letter: Any, before: Any) -> bool:
@@ -67,11 +122,13 @@ def _is_printed_again(letter: Any, before: Any) -> bool:
     return is_same and abs(letter.x0 - before.x0) < _SAME_PLACE * letter.width
 
 
-def _has_picture(page: Any) -> bool:
-    """Whether a page shows a picture."""
-    from pdfminer.layout import LTFigure, LTImage
+def _how_many(document: Any) -> int:
+    """How many pages the file says it has; 0 if it does not say."""
+    from pdfminer.pdftypes import resolve1
 
-    return any(isinstance(one, LTFigure | LTImage) for one in page)
+    tree = resolve1(document.catalog.get("Pages"))
+    said = resolve1(tree.get("Count")) if isinstance(tree, dict) else 0
+    return said if isinstance(said, int) else 0
 
 
 def _outline(document: Any) -> list[tuple[int, str]]:

@@ -150,6 +150,46 @@ def pdf(
     return pdf_of(objects)
 
 
+def pdf_in_font(*pages: str, told: Mapping[str, str]) -> bytes:
+    """A PDF of pages of operators in a font that has a sign for each character, by its code, and
+    tells what those of `told` stand for."""
+    letters = "".join(
+        f"<{ord(sign):04x}> <{text.encode('utf-16-be').hex()}>\n" for sign, text in told.items()
+    )
+    to_unicode = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n"
+        "1 begincodespacerange <0000> <FFFF> endcodespacerange\n"
+        f"{len(told)} beginbfchar\n{letters}endbfchar endcmap end end"
+    )
+    system = "<< /Registry (Adobe) /Ordering (Identity) /Supplement 0 >>"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "",
+        f"<< /Length {len(to_unicode)} >>\nstream\n{to_unicode}\nendstream",
+        "<< /Type /FontDescriptor /FontName /F /Flags 4 /FontBBox [0 -200 1000 800] >>",
+        f"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /F /CIDSystemInfo {system} "
+        "/FontDescriptor 4 0 R /DW 500 >>",
+        "<< /Type /Font /Subtype /Type0 /BaseFont /F /Encoding /Identity-H "
+        "/DescendantFonts [5 0 R] /ToUnicode 3 0 R >>",
+    ]
+    kids = []
+    for operators in pages:
+        stream = f"BT /F1 10 Tf 14 TL 50 750 Td {operators} ET"
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents {len(objects)} 0 R "
+            "/Resources << /Font << /F1 6 0 R >> /Properties << /P0 << /ActualText (fi) >> >> >> >>"
+        )
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
+    return pdf_of(objects)
+
+
+def shown(text: str) -> str:
+    """The operator that shows the signs of a text in such a font."""
+    return f"<{text.encode('utf-16-be').hex()}> Tj "
+
+
 def scan() -> bytes:
     """A PDF of one page, which is a picture."""
     picture = (

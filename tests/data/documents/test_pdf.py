@@ -12,7 +12,7 @@ from minigpt.config import ReadingConfig
 from minigpt.data.readers import Report, read_file
 
 from ..texts import documents, refusal, write
-from .made import parquet, pdf, pdf_of, scan, zstandard
+from .made import parquet, pdf, pdf_in_font, pdf_of, scan, shown, zstandard
 from .reading import left_out
 
 pytestmark = pytest.mark.long
@@ -74,6 +74,48 @@ def test_page_headers_and_numbers_are_left_out(tmp_path: Path) -> None:
     assert left_out(tmp_path / "a.pdf") == {"page headers and numbers": 12}
 
 
+def test_numbers_and_words_at_the_edge_of_a_page_that_do_not_count_with_the_pages_stay(
+    tmp_path: Path,
+) -> None:
+    """Chapters, years and words of the letters of Roman numbers."""
+    names = ["III", "1984", "Civil", "1990", "mix", "1995", "Chapter 1", "Chapter 2", "Chapter 3"]
+    pages = [[name, f"{LINE} {'abcdefghi'[n]}", f"It is {'abcdefghi'[n]}."]
+             for n, name in enumerate(names)]  # fmt: skip
+    blank = [["A preface", LINE, "Yours."], *pages[:6]]
+    chapters = [pages[6], [f"{LINE} x"], pages[7], [f"{LINE} y"], ["z"], pages[8]]
+    text = text_of(tmp_path, *blank, *chapters)
+    assert all(name in text.replace("\n", " ").split(" ") for name in names[:6])
+    assert all(name in text for name in names[6:])
+    assert left_out(tmp_path / "a.pdf") == {}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "count"),
+    [
+        (["i", "ii", "iii", "iv"], 4),
+        (["17", "18", "", "20"], 3),
+        (["12 13", "14 15", "16 17", "18 19"], 4),
+        (["1 / 4", "2 / 4", "3 / 4", "4 / 4"], 4),
+        (["The Fox 7", "8 My Book", "The Fox 9", "10 My Book"], 0),
+        (["The Fox 7", "The Fox 8", "The Fox 9", "The Fox 10"], 4),
+        (["1", "2"], 2),
+        (["7", "8"], 0),
+        (["Page 7"], 1),
+    ],
+)
+def test_numbers_that_count_with_the_pages_are_left_out(
+    numbers: list[str], count: int, tmp_path: Path
+) -> None:
+    pages = [[f"{LINE} {'abcd'[n]}", f"It is {'abcd'[n]}.", number]
+             for n, number in enumerate(numbers)]  # fmt: skip
+    text = text_of(tmp_path, *pages)
+    assert left_out(tmp_path / "a.pdf") == ({"page headers and numbers": count} if count else {})
+    stay = [
+        number for number in numbers if number and f" {number} " in f"{text} ".replace("\n", " ")
+    ]
+    assert len(stay) == (0 if count else len(numbers))
+
+
 def test_what_stands_beside_the_number_of_a_page_is_a_page_header(tmp_path: Path) -> None:
     """Each chapter has its own, on one page or two; the number is far from it."""
     pages = [[f"{'abcdef'[n]} {LINE}", f"The end of {'abcdef'[n]}."] for n in range(6)]
@@ -100,9 +142,125 @@ def test_entries_of_a_table_of_contents_are_left_out(tmp_path: Path) -> None:
     assert text_of(tmp_path, [LINE, *following, "7", LINE]) == f"{LINE} {LINE}"
 
 
-def test_signs_without_a_letter_are_left_out(tmp_path: Path) -> None:
-    """pdfminer.six names each by its number."""
-    assert text_of(tmp_path, ["Copyright c(cid:13) 2022 Fox"]) == "Copyright c 2022 Fox"
+ASCII = {chr(code): chr(code) for code in range(32, 127)}
+
+
+@pytest.mark.parametrize("known_as", [None, "\0", "\ufffd", "\ue001"])
+def test_signs_whose_letters_the_file_does_not_tell_are_left_out_and_counted(
+    known_as: str | None, tmp_path: Path
+) -> None:
+    """Fonts name them in several ways, or not at all."""
+    told = ASCII if known_as is None else {**ASCII, "é": known_as}
+    data = pdf_in_font(shown("Copyright cé 2022 Foé"), told=told)
+    file = write(tmp_path / "a.pdf", data)
+    assert documents(file) == ["Copyright c 2022 Fo"]
+    assert left_out(file) == {"signs whose letters the file does not tell": 2}
+
+
+def test_a_text_that_only_looks_like_a_name_of_a_sign_stays(tmp_path: Path) -> None:
+    assert text_of(tmp_path, ["c(cid:13) 2022 Fox"]) == "c(cid:13) 2022 Fox"
+
+
+def test_what_a_page_says_that_its_signs_stand_for_is_read(tmp_path: Path) -> None:
+    """In the page, by a name, for several signs, inside another, and as nothing."""
+    off = f"{shown('o')}/Span << /ActualText (ff) >> BDC {shown('é')} EMC "
+    find = f"{shown(' ')}/Span /P0 BDC {shown('éé')} EMC {shown('nd ')}"
+    dash = f"/Span << /ActualText <FEFF20AC> >> BDC /P BMC {shown('e u r')} EMC EMC "
+    none = f"/Span << /ActualText () >> BDC {shown('-')} EMC EMC {shown(' end')}"
+    file = write(tmp_path / "a.pdf", pdf_in_font(off + find + dash + none, told=ASCII))
+    assert documents(file) == ["off find € end"]
+    assert left_out(file) == {}
+
+
+def test_a_file_that_tells_hardly_any_letter_is_named_as_a_scan_is(tmp_path: Path) -> None:
+    page = shown("the fox asked the crow")
+    file = write(tmp_path / "a.pdf", pdf_in_font(page, told={"e": "e", " ": " "}))
+    assert "does not tell which letters its pages show" in refusal(file)
+    assert "ocrmypdf" in refusal(file)
+
+
+def test_a_page_of_signs_without_letters_is_left_out_and_the_others_are_read(
+    tmp_path: Path,
+) -> None:
+    pages = [shown("A page that is read."), shown("ééé é éééé e")]
+    file = write(tmp_path / "a.pdf", pdf_in_font(*pages, told=ASCII))
+    assert documents(file) == ["A page that is read."]
+    assert left_out(file) == {"pages whose letters the file does not tell": 1}
+
+
+HEBREW = {letter: letter for letter in "אבגדהוזחטיכלמנסעפצקרשתםןףץך"}
+WORDS = {**ASCII, **HEBREW, "\u05b8": "\u05b8"}
+
+
+@pytest.mark.parametrize(
+    ("drawn", "read"),
+    [
+        ("בלכו דלי םעפ היה היה", "היה היה פעם ילד וכלב"),
+        (".1984 תנשב דלונ דליה", "הילד נולד בשנת 1984."),
+        ("(50% דועו) 12:30 העשב", "בשעה 12:30 (ועוד 50%)"),
+        ("םוי לכב Windows 95 לש בשחמ", "מחשב של Windows 95 בכל יום"),
+        ("The word םולש בר means much peace", "The word רב שלום means much peace"),
+    ],
+)
+def test_lines_from_right_to_left_are_read_in_their_order(
+    drawn: str, read: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.pdf", pdf_in_font(shown(drawn), told=WORDS))
+    assert documents(file) == [read]
+
+
+def test_letters_from_right_to_left_may_be_drawn_in_any_order(tmp_path: Path) -> None:
+    """By programs that draw them as they are read; with points, which stand on their letters."""
+    signs = [(120, "ש"), (121, "\u05b8"), (115, "ל"), (110, "ו"), (105, "ם"), (98, "ר"), (93, "ב")]
+    page = "".join(f"1 0 0 1 {x} 700 Tm {shown(sign)}" for x, sign in signs)
+    file = write(tmp_path / "a.pdf", pdf_in_font(page, told=WORDS))
+    assert documents(file) == ["ש\u05b8לום רב"]
+
+
+def test_the_forms_of_letters_are_read_as_letters(tmp_path: Path) -> None:
+    """Ligatures, and the four forms that each Arabic letter has."""
+    told = {**ASCII, "a": "ﬁ", "b": "\ufee2", "c": "\ufefc", "d": "\ufeb3"}
+    file = write(tmp_path / "a.pdf", pdf_in_font(shown("a") + "T* " + shown("bcd"), told=told))
+    assert "".join(documents(file)).split() == ["fi", "سلام"]
+
+
+def test_a_damaged_page_does_not_cost_the_others_and_a_missing_one_is_counted(
+    tmp_path: Path,
+) -> None:
+    whole = pdf([LINE], ["gone"], [LINE])
+    file = write(
+        tmp_path / "a.pdf", whole.replace(b"/Kids [5 0 R 7 0 R 9", b"/Kids [5 0 R 99 0 R 9")
+    )
+    assert documents(file) == [f"{LINE} {LINE}"]
+    assert left_out(file) == {"pages that are missing in the file": 1}
+
+
+def test_of_a_text_that_all_is_in_a_figure_the_figure_is_read(tmp_path: Path) -> None:
+    figure = f"BT /F1 10 Tf 50 700 Td ({LINE}) Tj ET"
+    form = (
+        f"<< /Type /XObject /Subtype /Form /BBox [0 0 600 800] /Length {len(figure)} "
+        f"/Resources << /Font << /F1 5 0 R >> >> >>\nstream\n{figure}\nendstream"
+    )
+    page = (
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 6 0 R "
+        "/Resources << /XObject << /I 4 0 R >> /Font << /F1 5 0 R >> >> >>"
+    )
+    for operators, text, counts in (
+        ("/I Do", LINE, {}),
+        ("/I Do BT /F1 10 Tf 50 400 Td (A page with a figure.) Tj ET", "A page with a figure.",
+         {"texts in figures": 1}),
+    ):  # fmt: skip
+        objects = [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            page,
+            form,
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            f"<< /Length {len(operators)} >>\nstream\n{operators}\nendstream",
+        ]
+        file = write(tmp_path / "a.pdf", pdf_of(objects))
+        assert documents(file) == [text]
+        assert left_out(file) == counts
 
 
 def test_each_chapter_of_the_outline_is_a_document(tmp_path: Path) -> None:
@@ -134,14 +292,12 @@ def test_a_pdf_that_loops_is_refused(
     assert str(file) in refusal(file)
 
 
-def test_a_truncated_pdf_is_read_as_far_as_it_goes_or_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.8])
+def test_a_truncated_pdf_is_refused(share: float, tmp_path: Path) -> None:
+    """Its end says where its parts are."""
     whole = pdf([LINE] * 5, [LINE] * 5)
-    for kept in (20, len(whole) // 2):
-        file = write(tmp_path / "a.pdf", whole[:kept])
-        try:
-            documents(file)
-        except ValueError as error:
-            assert str(file) in str(error) and "\n" not in str(error)
+    file = write(tmp_path / "a.pdf", whole[: int(share * len(whole))])
+    assert refusal(file).startswith(f"cannot read {file}: it is damaged (")
 
 
 def test_a_reader_that_never_ends_or_crashes_is_ended(
