@@ -95,6 +95,19 @@ def test_the_encoding_can_be_named(folder: Path, type_: Type) -> None:
     assert_refused(type_("read", "old.txt", "--encoding", "klingon"), "encoding must be")
 
 
+def test_a_text_in_another_encoding_is_refused_and_a_wrong_byte_left_out(
+    folder: Path, type_: Type
+) -> None:
+    write(folder / "ja.txt", ("カラスが木の上にいました。\n" * 9).encode("shift_jis"))
+    assert_refused(type_("read", "ja.txt"), "name its encoding, as --encoding shift_jis")
+    write(folder / "ru.txt", ("Ворона сидела на дереве.\n" * 9).encode("cp1251"))
+    assert_refused(type_("read", "ru.txt"), "name its encoding, as --encoding cp1251")
+    write(folder / "cut.txt", ("Déjà vu.\n" * 9 + "é").encode()[:-1])
+    status, out, err = type_("read", "cut.txt")
+    assert (status, out) == (0, "Déjà vu.\n" * 9)
+    assert "cut.txt: left out 1 byte that is not UTF-8, in line 10" in err
+
+
 # Rows
 
 

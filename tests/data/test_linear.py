@@ -2,7 +2,7 @@
 
 Each text is the worst for a regular expression of a reader: one that tries again from each place
 would take hours or, where it doubles with each repetition, for ever. They are read by a process of
-their own, which is ended after a minute; it takes a second.
+their own, which is ended after a minute; it takes a few seconds.
 """
 
 import json

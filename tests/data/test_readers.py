@@ -12,6 +12,7 @@ from minigpt.config import ReadingConfig
 from minigpt.data.invisible import without_invisible
 from minigpt.data.readers import BLOCK, Report, read_file
 
+from .documents.reading import report_of
 from .texts import documents, json_lines, refusal, write
 
 law = settings(max_examples=30, deadline=None)
@@ -210,10 +211,12 @@ def test_a_wide_encoding_without_a_mark_is_refused_unless_it_is_named(
         assert refusal(english).endswith(f"name its encoding: --encoding {encoding}")
 
 
-def test_a_truncated_wide_file_is_refused(tmp_path: Path) -> None:
-    for name in ("a.txt", "a.jsonl"):
-        file = write(tmp_path / name, '\ufeff{"text": "é"}'.encode("utf-16-le")[:-1])
-        assert "is not utf-16" in refusal(file)
+def test_of_a_truncated_wide_file_the_last_character_is_left_out(tmp_path: Path) -> None:
+    cut = '\ufeff{"text": "é"}'.encode("utf-16-le")[:-1]
+    file = write(tmp_path / "a.txt", cut)
+    assert documents(file) == ['{"text": "é"']
+    assert report_of(file).notes == ["left out 1 byte that is not utf-16, in line 1"]
+    assert "is not utf-16" in refusal(write(tmp_path / "a.jsonl", cut))
 
 
 # Encodings
@@ -265,9 +268,79 @@ def test_a_byte_that_is_not_utf_8_is_named_with_its_offset(
 ) -> None:
     good = b"a" * filling + before.encode()
     assume(not before.isascii())  # else it may be Windows-1252
-    message = refusal(write(folder / "bad.txt", good + bad + after.encode()))
+    wrong = bad * 500
+    message = refusal(write(folder / "bad.txt", good + wrong + after.encode()))
     assert f"byte 0x{bad[0]:02x} at offset {len(good)};" in message
-    assert "--encoding latin1" in message
+    assert "--encoding" in message
+
+
+@pytest.mark.parametrize("bad", [b"\xff", "🙂".encode()[:3], b"\x80\xc0\xc0\xc0"])
+@pytest.mark.parametrize("place", ["begin", "middle", "end"])
+def test_a_few_wrong_bytes_are_left_out_of_a_text_in_utf_8_and_that_is_said(
+    place: str, bad: bytes, tmp_path: Path
+) -> None:
+    half = "Déjà vu: “a crow”.\n" * 40_000  # longer than a block
+    good = [half, half] if place == "middle" else [half]
+    parts = (
+        [b"", *(text.encode() for text in good)]
+        if place == "begin"
+        else [*(text.encode() for text in good), *([b""] if place == "end" else [])]
+    )
+    for name in ("a.txt", "a.html"):
+        file = write(tmp_path / name, bad.join(parts))
+        if name == "a.txt":
+            assert documents(file) == ["".join(good)]
+        line = 1 if place == "begin" else 40_001
+        where = f"in line {line:,}" if len(bad) == 1 else f"the first in line {line:,}"
+        are = "1 byte that is" if len(bad) == 1 else f"{len(bad)} bytes that are"
+        assert report_of(file).notes == [f"left out {are} not UTF-8, {where}"]
+
+
+RUSSIAN = "Ворона сидела на дереве и держала во рту кусок сыра. Лиса это увидела. "
+MOJIBAKE = {
+    "cp1251": RUSSIAN, "koi8-r": RUSSIAN, "cp866": RUSSIAN, "iso8859-5": RUSSIAN,
+    "gbk": "乌鸦站在树上，嘴里有一块奶酪。狐狸看见了，就说：你唱得真好。",
+    "big5": "烏鴉站在樹上，嘴裡有一塊乳酪。狐狸看見了，就說：你唱得真好。",
+    "shift_jis": "カラスが木の上にいました。口にチーズをくわえています。",
+    "euc_jp": "カラスが木の上にいました。口にチーズをくわえています。",
+    "euc_kr": "까마귀가 나무 위에 앉아 있었습니다. 입에 치즈를 물고 있었어요.",
+    "latin2": "Wrona siedziała na drzewie i trzymała w dziobie kawałek sera. Zobaczył ją lis. ",
+    "cp1250": "Příliš žluťoučký kůň úpěl ďábelské ódy. Vrána seděla na stromě a měla sýr. ",
+    "cp1253": "Το κοράκι καθόταν στο δέντρο και είχε ένα κομμάτι τυρί στο στόμα του. ",
+    "cp1254": "Karga ağaçta oturuyordu ve ağzında bir parça peynir vardı. Tilki şöyle dedi. ",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", MOJIBAKE)
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.html"])
+def test_what_is_no_windows_1252_is_refused_with_a_likely_encoding(
+    name: str, encoding: str, tmp_path: Path
+) -> None:
+    text = MOJIBAKE[encoding] * 10
+    before = {"a.txt": "", "a.csv": "text\n", "a.html": "<html><p>"}[name]
+    file = write(tmp_path / name, f"{before}{text}".encode(encoding))
+    message = refusal(file)
+    assert encoding in message.partition("--encoding ")[2].split(" or "), message
+    assert documents(file, encoding=encoding)[0].strip() == text.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Größe ist nicht alles, sagte der Fuchs übermütig, und schön ist die Krähe auch. ",
+        "Le corbeau était perché sur un arbre, il tenait en son bec un fromage. À bientôt! ",
+        "El zorro miró al cuervo: ¿qué tienes ahí? ¡Un queso! Mañana será otro día. ",
+        "Krákan sat á tré og hélt á osti í goggnum. Þá kom refurinn og sagði við hana: ",
+        "Räven såg på kråkan. Ræven så på kragen, og den sagde ikke et ord på dansk. ",
+        "A raposa não viu o corvo. O coração é teu, avó; nós vamos à praça amanhã. ",
+        "Größe, señor! ¿Qué? Une île, là-bas. It´s 5½ m² – n°3 “déjà vu” for 20 £. ",
+        "The crow didn’t see the fox’s tail – “it’s a cat”, she said, and couldn’t fly. ",
+        "Kettu näki variksen, jolla oli juustoa nokassaan. Se sanoi: hyvää päivää! ",
+    ],
+)
+def test_languages_of_western_europe_are_read_as_windows_1252(text: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", (text * 20).encode("cp1252"))
+    assert documents(file) == [text * 20]
 
 
 @pytest.mark.parametrize("suffix", ["txt.gz", "jsonl.gz"])

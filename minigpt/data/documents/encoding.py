@@ -2,13 +2,15 @@
 
 import codecs
 import io
+import itertools
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ... import UserError
 from .content import BLOCK, Content
 from .document import Refused, Report
+from .likely import is_western, likely_encodings
 
 FALLBACK = "cp1252"
 UTF_8 = "utf-8-sig"  # perhaps with a mark
@@ -19,6 +21,9 @@ _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _NAMES = {"utf-8-sig": "UTF-8"}
+_MARKING = "minigpt-marking"  # how errors are handled: each wrong byte becomes ...
+_WRONG = "\udfff"  # ... half a surrogate pair, which no decoder yields
+_SAMPLE = 1 << 14  # bytes that are enough to tell an encoding
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f\x7f]")  # no plain text has these
 
 
@@ -97,6 +102,7 @@ class _Decoder:
         self._codec = codecs.getincrementaldecoder(self._encoding)()
         self._position = 0  # bytes read so far
         self._was_ascii = True  # so far
+        self._leaves_out = False  # the few bytes that the encoding does not have
 
     def decode(self, block: bytes, is_last: bool) -> str:
         """The text of the next block."""
@@ -109,7 +115,7 @@ class _Decoder:
         try:
             text = self._codec.decode(block, is_last)
         except UnicodeDecodeError as error:
-            text = self._in_fallback(error)
+            text = self._without_wrong_bytes(error, is_last)
         except UnicodeError as error:  # UTF-16 without its mark
             raise Refused(
                 self._content.source, f"is not {self._encoding}: {error}", "encoding"
@@ -118,38 +124,49 @@ class _Decoder:
         if is_first and is_wide:
             self._refuse_nul(text.find("\0"))
         if self._encoding == FALLBACK and _NO_TEXT.search(text):
-            raise self._not_text(0, 0)
+            raise self._not_text(0, 0, [])
+        if self._leaves_out:
+            text = text.replace(_WRONG, "")
         self._was_ascii = self._was_ascii and text.isascii()
         return text
 
-    def _in_fallback(self, error: UnicodeDecodeError) -> str:
-        """What could not be decoded, in Windows-1252, in which the file is read from now on."""
+    def _without_wrong_bytes(self, error: UnicodeDecodeError, is_last: bool) -> str:
+        """What could not be decoded: without a few wrong bytes or, if they are not few, in
+        Windows-1252, in which the file is read from now on."""
         data = bytes(error.object)
-        offset = self._position - len(data) + error.start
-        wrong = self._not_text(offset, data[error.start])
-        is_guessed = self._content.reading.encoding is None and self._encoding == "utf-8-sig"
-        if not (is_guessed and self._was_ascii and data[: error.start].isascii()):
-            raise wrong
+        if self._encoding != FALLBACK or self._content.reading.encoding is not None:
+            found = _surveyed(self._content, self._encoding)
+            if found.are_few:
+                self._leaves_out = True
+                self._report.note(found.told(self._encoding))
+                self._codec = codecs.getincrementaldecoder(self._encoding)(_MARKING)
+                return self._codec.decode(data, is_last)
 
-        self._encoding = FALLBACK
-        self._codec = codecs.getincrementaldecoder(FALLBACK)()
-        self._report.note("read as Windows-1252, since it is not UTF-8 (--encoding names another)")
+        sample = data[data.rfind(b"\n", 0, error.start) + 1 :][:_SAMPLE]
+        offset = self._position - len(data) + error.start
+        is_guessed = self._content.reading.encoding is None and self._encoding == "utf-8-sig"
+        may_be_western = is_guessed and self._was_ascii and data[: error.start].isascii()
+        if not (may_be_western and is_western(sample)):
+            raise self._not_text(offset, data[error.start], likely_encodings(sample))
+
         try:
             text = data.decode(FALLBACK)
         except UnicodeDecodeError:
-            raise wrong from None
+            text = "\0"
         if _NO_TEXT.search(text):
-            raise wrong
+            raise self._not_text(offset, data[error.start], likely_encodings(sample))
+        self._encoding = FALLBACK
+        self._codec = codecs.getincrementaldecoder(FALLBACK)()
+        self._report.note("read as Windows-1252, since it is not UTF-8 (--encoding names another)")
         return text
 
-    def _not_text(self, offset: int, byte: int) -> UserError:
+    def _not_text(self, offset: int, byte: int, likely: list[str]) -> UserError:
         """The error for a byte that the encoding does not have."""
         if self._encoding == FALLBACK:
             return Refused(self._content.source, "is not text, or not in UTF-8; name its encoding")
         name = _NAMES.get(self._encoding, self._encoding)
         found = f"is not {name}: byte 0x{byte:02x} at offset {offset}"
-        remedy = "name its encoding, as --encoding latin1"
-        return Refused(self._content.source, f"{found}; {remedy}", "encoding")
+        return Refused(self._content.source, f"{found}; {_remedy(likely)}", "encoding")
 
     def _refuse_nul(self, offset: int, likely: str | None = None) -> None:
         """Refuse a file that has a NUL in its first block: it is not text, or it is in a `likely`
@@ -160,6 +177,63 @@ class _Decoder:
         if likely is not None:
             reason += f"; if it is UTF-16, name its encoding: --encoding {likely}"
         raise Refused(self._content.source, reason)
+
+
+def _remedy(likely: list[str]) -> str:
+    """What to do with a text that may be in some encodings."""
+    if not likely:
+        return "name its encoding with --encoding, such as latin2, cp1251 or gbk"
+    return f"name its encoding, as --encoding {' or '.join(likely)}"
+
+
+class _Survey(NamedTuple):
+    """What there is in a whole text."""
+
+    wrong: int  # bytes that its encoding does not have
+    right: int  # characters that tell that it is in this encoding
+    line: int  # of the first wrong byte
+
+    @property
+    def are_few(self) -> bool:
+        """Whether the wrong bytes are damage in a text that is in this encoding."""
+        return self.right > 4 * self.wrong
+
+    def told(self, encoding: str) -> str:
+        """What to tell a person."""
+        name = _NAMES.get(encoding, encoding)
+        bytes_are = "1 byte that is" if self.wrong == 1 else f"{self.wrong:,} bytes that are"
+        where = "in" if self.wrong == 1 else "the first in"
+        return f"left out {bytes_are} not {name}, {where} line {self.line:,}"
+
+
+def _surveyed(content: Content, encoding: str) -> _Survey:
+    """What there is in a content."""
+    with content.opened() as stream:
+        return _survey(iter(lambda: stream.read(BLOCK), b""), encoding)
+
+
+def _survey(blocks: Iterator[bytes], encoding: str) -> _Survey:
+    codec = codecs.getincrementaldecoder(encoding)(_MARKING)
+    is_wide = encoding.lower().startswith(("utf-16", "utf-32"))
+    wrong = 0
+    right = 0
+    line = 1
+    for block in itertools.chain(blocks, [b""]):
+        text = codec.decode(block, not block)
+        if wrong == 0:
+            line += text.partition(_WRONG)[0].count("\n")
+        wrong += text.count(_WRONG)
+        right += len(text) if is_wide else len(text) - len(text.encode("ascii", "ignore"))
+    return _Survey(wrong, right - wrong, line)
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    """Marks bytes that cannot be decoded."""
+    assert isinstance(error, UnicodeDecodeError)
+    return _WRONG * (error.end - error.start), error.end
+
+
+codecs.register_error(_MARKING, _mark)
 
 
 def _wide_encoding(block: bytes) -> str | None:
@@ -175,21 +249,20 @@ def _wide_encoding(block: bytes) -> str | None:
 
 
 def decoded_whole(data: bytes, encoding: str, content: Content, report: Report) -> str:
-    """A whole text in an encoding, or else in Windows-1252; odd bytes become question marks, since
-    a page is no worse for one."""
+    """A whole text in an encoding, without a few bytes that are wrong; or else in Windows-1252."""
     try:
         return data.decode(encoding)
     except (UnicodeError, LookupError):
         pass
-    if encoding == "utf-8-sig" and _is_mostly(data, encoding):
-        return data.decode(encoding, "replace")
-    report.note(f"read as Windows-1252, since it is not {_NAMES.get(encoding, encoding)}")
+    found = _survey(iter([data]), encoding)
+    if found.are_few:
+        report.note(found.told(encoding))
+        return data.decode(encoding, _MARKING).replace(_WRONG, "")
+
+    sample = data[:_SAMPLE]
+    name = _NAMES.get(encoding, encoding)
+    if not is_western(sample):
+        reason = f"is not {name}; {_remedy(likely_encodings(sample))}"
+        raise Refused(content.source, reason, "encoding")
+    report.note(f"read as Windows-1252, since it is not {name}")
     return data.decode(FALLBACK, "replace")
-
-
-def _is_mostly(data: bytes, encoding: str) -> bool:
-    """Whether nearly all characters beyond ASCII can be decoded."""
-    text = data.decode(encoding, "replace")
-    wrong = text.count("\ufffd")
-    right = sum(not character.isascii() for character in text) - wrong
-    return right > 4 * wrong
