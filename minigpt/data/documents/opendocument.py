@@ -22,11 +22,10 @@ _LEFT_OUT = {  # with what the report calls them
     "bibliography-mark": "",
     "sequence-decls": "",
     "forms": "",
-    "desc": "",
-    "title": "",
     "script": "",
     "ruby-text": "",  # how a word is pronounced
 }
+_DESCRIBES = "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"  # a picture: its title
 _PARAGRAPH = ("p", "h")
 
 
@@ -78,7 +77,7 @@ class _Text:
             if isinstance(event, str):
                 if self._open and not self._left_out:
                     self._open[-1].parts.append(event.replace("\n", " "))
-            elif event.name in _LEFT_OUT:
+            elif event.name in _LEFT_OUT or event.namespace == _DESCRIBES:
                 self._count(event)
             elif self._left_out:
                 continue
@@ -92,8 +91,9 @@ class _Text:
         if isinstance(event, End):
             self._left_out -= 1
             return
-        if not self._left_out and _LEFT_OUT[event.name]:
-            self._report.leave_out(_LEFT_OUT[event.name])
+        what = _LEFT_OUT.get(event.name, "")
+        if not self._left_out and what:
+            self._report.leave_out(what)
         self._left_out += 1
 
     def _start(self, event: Start) -> None:

@@ -357,7 +357,7 @@ class _Reader:
             return "marks of notes"
         if "hidden" in attributes and attributes["hidden"] != "until-found":
             return "hidden parts"
-        if "display:none" in attributes.get("style", "").replace(" ", ""):
+        if "display:none" in attributes.get("style", "").replace(" ", "").lower():
             return "hidden parts"
         if not self._has_frame:
             return ""

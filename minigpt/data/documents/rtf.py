@@ -27,6 +27,7 @@ _LEFT_OUT = {
 }  # fmt: skip
 _BULLETS = ("listtext", "pntext")  # what goes before an item of a list
 _COUNTED = {"footnote": "footnotes", "annotation": "comments"}
+_HIDES = {"v": "hidden parts", "deleted": "deleted parts"}
 _CHARACTERS = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ",
     "qmspace": " ", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
@@ -122,6 +123,7 @@ class _Reader:
 
     def _word(self, word: str, number: int | None) -> None:
         """A control word, such as \\par or \\u8212."""
+        was_left_out = self._group.is_left_out
         if self._may_be_ignored:
             self._may_be_ignored = False
             if word not in ("shppict", "shptxt"):
@@ -129,7 +131,7 @@ class _Reader:
         if word in _BULLETS and self._group.is_text:
             self._is_item = True
         if word in _LEFT_OUT or word in _COUNTED:
-            if not self._group.is_left_out and word in _COUNTED:
+            if not was_left_out and word in _COUNTED:
                 self._report.leave_out(_COUNTED[word])
             self._group = replace(self._group, is_left_out=True)
 
@@ -167,15 +169,15 @@ class _Reader:
         elif word == "plain":
             self._flush()
             self._group = replace(self._group, font=None, is_hidden=False)
-        elif word == "v":
-            self._hide(number != 0)
+        elif word in _HIDES:
+            self._hide(number != 0, _HIDES[word])
         elif word == "outlinelevel" and number is not None and 0 <= number < 6:
             self._group = replace(self._group, level=number + 1)
 
-    def _hide(self, is_hidden: bool) -> None:
+    def _hide(self, is_hidden: bool, what: str) -> None:
         self._flush()
         if is_hidden and not self._group.is_hidden:
-            self._report.leave_out("hidden parts")
+            self._report.leave_out(what)
         self._group = replace(self._group, is_hidden=is_hidden)
 
     def _symbol(self, symbol: bytes) -> None:

@@ -123,7 +123,7 @@ def _end_of_raw(page: str, name: str, position: int, never_closed: set[str]) -> 
 
 def _tag(name: str, is_end: bool, rest: str) -> Tag:
     attributes: dict[str, str] = {}
-    if (not is_end and "=" in rest) or "hidden" in rest:
+    if (not is_end and "=" in rest) or "hidden" in rest.lower():
         for found in _ATTRIBUTE.finditer(rest[:_MOST_ATTRIBUTES]):
             key, *values = found.groups()
             value = next((value for value in values if value is not None), "")

@@ -19,12 +19,14 @@ class Start(NamedTuple):
 
     name: str
     attributes: dict[str, str]
+    namespace: str = ""
 
 
 class End(NamedTuple):
     """A tag ends."""
 
     name: str
+    namespace: str = ""
 
 
 Event = Start | End | str  # a str is text
@@ -70,11 +72,11 @@ class _Parser:
         if self._depth > self._most_nested:
             raise too_deep(self._content)
         local = {_local(key): value for key, value in attributes.items()}
-        self._found.append(Start(_local(name), local))
+        self._found.append(Start(_local(name), local, _namespace(name)))
 
     def _end(self, name: str) -> None:
         self._depth -= 1
-        self._found.append(End(_local(name)))
+        self._found.append(End(_local(name), _namespace(name)))
 
     def _refuse_entities(self, *_: object) -> None:
         reason = "declares entities in its XML, which is not read"
@@ -84,6 +86,11 @@ class _Parser:
 def _local(name: str) -> str:
     """A name without its namespace."""
     return name.rpartition(" ")[2]
+
+
+def _namespace(name: str) -> str:
+    """The namespace of a name; empty if it has none."""
+    return name.rpartition(" ")[0]
 
 
 def too_deep(content: Content) -> Refused:

@@ -36,6 +36,13 @@ def test_deleted_text_notes_comments_and_contents_are_left_out(tmp_path: Path) -
     assert left_out(tmp_path / "a.odt") == counts
 
 
+def test_the_field_of_the_title_is_read_and_the_title_of_a_picture_is_not(tmp_path: Path) -> None:
+    svg = "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"
+    picture = f"<s:title xmlns:s='{svg}'>a fox</s:title><s:desc xmlns:s='{svg}'>runs</s:desc>"
+    body = f"<t:p>The book <t:title>Emma</t:title> is long{picture}.</t:p>"
+    assert text_of(tmp_path, body) == "The book Emma is long."
+
+
 def test_each_chapter_is_a_document(tmp_path: Path) -> None:
     chapter = f'<t:h t:outline-level="1">Chapter</t:h><t:p>{CHAPTER}</t:p>'
     assert len(documents(write(tmp_path / "a.odt", opendocument(chapter * 6)))) == 6

@@ -36,6 +36,7 @@ def text_of(folder: Path, body: str, head: str = "") -> str:
         ("<p title='a > b'>c</p>1 < 2 <3", "c\n\n1 < 2 <3"),
         ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
         ("<dl><dt>a<dd>b</dl>", "a\n\nb"),
+        ("<div HIDDEN>no</div><p STYLE='DISPLAY: NONE'>no</p>yes", "yes"),
         ("<div hidden>no</div><p style='display: none'>no</p>yes", "yes"),
         ("<h1>Title<a class='headerlink' href='#a'>¶</a></h1>", "Title"),
         ("text<sup class='footnote-ref'><a href='#1'>1</a></sup>.", "text."),

@@ -24,6 +24,7 @@ HEAD = r"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\generator X;}{\info{\t
         (r"\trowd a\cell b\cell\row c\cell\row", "a\tb\nc"),
         (r"{\*\shppict{\pict 00}}a{\mmathPr\mmathFont34 no}", "a"),
         ("\\'81\\'40", "@"),
+        (r"a{\deleted gone}b\deleted  gone\deleted0 c", "abc"),
         (r"a{\v hidden}b\v no\v0  c{\xe {\v word}}", "ab c"),
         (r"\pard{\listtext\'b7\tab}one\par{\pntext 2.}two\par\pard x\par", "- one\n- two\n\nx"),
     ],
@@ -54,8 +55,8 @@ def test_a_font_can_have_a_code_page_of_its_own(tmp_path: Path) -> None:
 
 
 def test_footnotes_are_counted(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.rtf", HEAD + r"a{\footnote one}{\footnote two}}")
-    assert left_out(file) == {"footnotes": 2}
+    file = write(tmp_path / "a.rtf", HEAD + r"a{\footnote one}{\*\footnote two}{\*\annotation no}}")
+    assert left_out(file) == {"footnotes": 2, "comments": 1}
 
 
 def test_deep_groups_are_refused(tmp_path: Path) -> None:
