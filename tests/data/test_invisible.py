@@ -1,14 +1,17 @@
 """What nobody sees is left out of every kind of file alike, and joiners are letters in all."""
 
 import json
+import re
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
 import pytest
 
+import minigpt
 from minigpt.config import ReadingConfig
 from minigpt.data.corpus import Corpus
+from minigpt.data.invisible import without_invisible
 from minigpt.data.pieces import whole
 
 from .documents.made import epub, notebook, opendocument, p, parquet, pdf_of, word, zipped
@@ -142,3 +145,11 @@ def test_the_names_of_speakers_hold_joiners_and_no_marks(tmp_path: Path) -> None
     chat = whatsapp("yes").replace("Anna", "\u2068آن‌نا\u2069")
     (text,) = whole(Corpus((write(tmp_path / "chat.txt", chat),), ReadingConfig()).pieces())
     assert text.startswith("آن‌نا: yes\n")
+
+
+def test_the_page_leaves_out_the_same_of_what_is_typed() -> None:
+    page = Path(minigpt.__file__).parent / "page" / "model" / "dialogue.js"
+    pattern = re.search(r"/(\[.+\])/gu;", page.read_text(encoding="utf-8"))
+    assert pattern is not None
+    characters = "".join(map(chr, range(0x10000)))
+    assert re.sub(pattern[1], "", characters) == without_invisible(characters)

@@ -59,7 +59,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 lines = st.sampled_from(
     ["hi", "Anna: hi", "otto : no: never", "PAUL WEISS:", " Anna.  yes ", "Otto:", "", "\u200bx",
-     "Note: a", "Anna:\tb\x85c", "paul  weiß: d", ": e", "\ud800f"]
+     "Note: a", "Anna:\tb\x85c", "paul  weiß: d", ": e", "\ud800f", "<|turn|>\xad<|speaker|>\u200c"]
 )  # fmt: skip
 texts = st.lists(lines, max_size=6).map("\n".join)
 

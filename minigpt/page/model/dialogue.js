@@ -3,7 +3,11 @@
 
 const ROOM = 4; // part of the context, at most, that is kept free for an answer
 const LONGEST_NAME = 60; // characters
-const INVISIBLE = /[\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g; // marks of direction
+// Characters that nobody sees: the same as in data/invisible.py.
+const INVISIBLE =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are left out
+  /[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b\u2060-\u2064\ufeff\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]/gu;
+const NAME_OF_TOKEN = /<(?=\|(?:endoftext|speaker|turn)\|>)/g; // which is text in a turn
 const OTHER_LINE_ENDS = "\\u001c-\\u001e\\u0085\\u2028\\u2029";
 const LINE_END = new RegExp(`\\r\\n|[\\n\\r\\v\\f${OTHER_LINE_ENDS}]`, "g");
 const SPACE = "[\\s\\u001c-\\u001f\\u0085]";
@@ -59,7 +63,7 @@ export class Dialogue {
   added(turns, text, { answerer, asker = null }) {
     const all = [...turns];
     for (const { speaker, text: said } of this.partsOf(text)) {
-      const clean = cleanText(said);
+      const clean = cleanText(said).replace(NAME_OF_TOKEN, "< ");
       if (clean) all.push({ speaker: speaker ?? asker ?? this.askerOf(all, answerer), text: clean });
     }
     return all;
@@ -147,9 +151,9 @@ export function cleanText(text) {
   return lines.filter((line) => line).join("\n");
 }
 
-/** A text without marks of direction and halves of characters. */
+/** A text without characters that nobody sees, and without halves of characters. */
 function visible(text) {
-  return text.replace(/\p{Surrogate}/gu, "?").replace(INVISIBLE, "");
+  return text.replace(INVISIBLE, "");
 }
 
 function trim(text) {
