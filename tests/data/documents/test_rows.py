@@ -128,13 +128,24 @@ def test_of_a_notebook_the_text_cells_are_read(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-def test_an_odd_notebook_is_refused_or_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("odd", "texts"),
+    [
+        ({"cells": 5}, []),
+        ({"cells": [5, {}, {"cell_type": "markdown", "source": 5}]}, []),
+        ({"worksheets": [{"cells": [{"cell_type": "markdown", "source": ["o", "k"]}]}]}, ["ok"]),
+        ({"cells": [{"cell_type": "markdown", "source": "a\ud800"}]}, ["a"]),
+    ],
+)
+def test_of_an_odd_notebook_the_text_that_it_has_is_read(
+    odd: dict[str, object], texts: list[str], tmp_path: Path
+) -> None:
     plain = write(tmp_path / "plain.txt", "plain")
-    for odd in ({"cells": 5}, {"cells": [5, {}, {"cell_type": "markdown", "source": 5}]},
-                {"worksheets": [{"cells": [{"cell_type": "markdown", "source": ["o", "k"]}]}]},
-                {"cells": [{"cell_type": "markdown", "source": "\ud800"}]}):  # fmt: skip
-        file = write(tmp_path / "a.ipynb", json.dumps({"metadata": {}, **odd}))
-        documents(file, plain)
+    file = write(tmp_path / "a.ipynb", json.dumps({"metadata": {}, **odd}))
+    assert documents(file, plain) == [*texts, "plain"]
+
+
+def test_a_notebook_that_is_not_json_is_refused(tmp_path: Path) -> None:
     assert "is not JSON" in refusal(write(tmp_path / "a.ipynb", '{"cells": ['))
     deep = '{"cells": ' + "[" * 100_000
     assert "is not JSON" in refusal(write(tmp_path / "a.ipynb", deep))
