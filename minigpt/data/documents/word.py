@@ -21,7 +21,7 @@ _COUNTED = {
     "commentReference": "comments",
     "del": "deleted parts",
 }
-_SPACE = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
+_SPACE = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 
 
 def read_word(content: Content, report: Report) -> Iterator[Document]:
@@ -81,10 +81,12 @@ class _Paragraph:
         self.is_item = False
         self.parts: list[str] = []
 
+    @property
+    def is_entry(self) -> bool:
+        """Whether it is one of a table of contents, or its heading."""
+        return self.style.startswith("toc ")
+
     def block(self) -> Block:
-        """The paragraph; empty for an entry of a table of contents."""
-        if self.style.startswith("toc ") or self.style == "toc heading":
-            return Block("")
         text = with_line_breaks("".join(self.parts))
         if self.is_item and text and not self.level:
             return Block(f"- {text}", is_line=True)
@@ -159,7 +161,10 @@ class _Text:
 
     def _end(self, event: End) -> None:
         if event.name == "p" and self._open:
-            self._text.add(self._open.pop().block())
+            paragraph = self._open.pop()
+            if paragraph.is_entry:
+                self._report.leave_out("entries of tables of contents")
+            self._text.add(Block("") if paragraph.is_entry else paragraph.block())
         elif event.name == "tr":
             self._text.end_row()
         elif event.name == "r":
