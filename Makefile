@@ -7,6 +7,7 @@
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
 # make test-studio: the studio with real trainings, and in Chromium if that is there.
+# make test-loggers: trainings that also log to TensorBoard and Weights & Biases, offline.
 # make test-serve: the server with its clients, and 5,000 requests.
 # make test-lens: compares explanations with those of TransformerLens.
 # make test-notebooks: runs all notebooks.
@@ -21,11 +22,12 @@ PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 SIZE := 1.5 GB
+comma := ,
 
 # Tests are compiled by the first target, and not again by each process of each other one.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems test-gpu \
+.PHONY: demo test test-long test-distributed test-kill test-fuzz test-loggers test-serve test-lens test-notebooks test-types test-systems test-gpu \
 	test-wheel test-lowest test-page test-studio chromium docs lock bench bench-page clean
 
 define NEXT
@@ -78,6 +80,9 @@ test-systems: .venv/ready
 
 test-gpu: .venv/ready
 	$(BIN)/pytest -r s $(call marked,gpu)
+
+test-loggers: .venv/loggers
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(call marked,loggers)
 
 test-serve: .venv/serve
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=5000 $(BIN)/pytest \
@@ -189,6 +194,11 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 .venv/wheel: .venv/ready
 	@echo "installing what builds and checks a release into .venv"
 	@$(call install,dev-wheel)
+	@touch $@
+
+.venv/loggers: .venv/ready
+	@echo "installing TensorBoard and Weights & Biases into .venv"
+	@$(call install,tensorboard$(comma)wandb)
 	@touch $@
 
 .venv/serve: .venv/ready

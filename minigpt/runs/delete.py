@@ -43,7 +43,10 @@ class Remains:
         for copy in self.copies:
             remove_copy(copy)
         for file in self.files:
-            file.unlink(missing_ok=True)
+            if file.is_dir():
+                shutil.rmtree(file)
+            else:
+                file.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

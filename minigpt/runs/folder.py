@@ -53,6 +53,7 @@ FIRST = "0.safetensors"  # in it: those before training
 DAMAGED = "damaged.safetensors"  # in `checkpoint` too: a last one that could not be read
 BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
 LOCK = ".lock"
+WANDB = "wandb"  # a folder that --log wandb writes where it is offline
 FOLDERS = (CHECKPOINT, KEPT, JOURNAL)
 
 # All files that a run can ever have, as patterns of their paths, in the order in which they are
@@ -67,6 +68,7 @@ _FILES = tuple(
         rf"{KEPT}/(0|[1-9][0-9]{{0,14}})\.(safetensors|html)",  # weights of steps, and their pages
         *(re.escape(f"{JOURNAL}/{name}") for name in (*JOURNAL_FILES, *STUDIO_FILES)),
         r"events\.out\.tfevents\..*",  # which --log tensorboard writes
+        WANDB,
         *map(re.escape, (*_OF_OLDER_VERSIONS, *_ALONE)),
     )
 )
@@ -223,10 +225,11 @@ def kept_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def files_of(folder: Path) -> list[Path]:
     """All files of a run, whole or unfinished, in the order in which they can be deleted: until the
-    last one is gone it is a run. Links are none, and are not followed."""
+    last one is gone it is a run. A folder of wandb is one of them. Links are none, and are not
+    followed."""
     places = [folder, *(folder / name for name in FOLDERS)]
     held = [file for place in places if not place.is_symlink() for file in place.glob("*")]
-    files = [file for file in held if file.is_file() and not file.is_symlink()]
+    files = [f for f in held if (f.is_file() or f.name == WANDB) and not f.is_symlink()]
     ranked = [(_rank(file.relative_to(folder)), file) for file in files]
     return [file for rank, file in sorted(ranked) if rank < len(_FILES)]
 

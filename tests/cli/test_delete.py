@@ -95,6 +95,9 @@ def test_of_all_files_that_a_run_can_have_none_is_left(place: Path, type_: Type)
     for name in ("log.txt", "job.lock", "alive", "stop"):
         (run / "journal" / name).touch()
     (run / "events.out.tfevents.1").touch()  # of --log tensorboard
+    (run / "wandb/offline-run-1/files").mkdir(parents=True)  # of --log wandb
+    (run / "wandb/offline-run-1/files/output.log").write_text("what the model wrote")
+    (run / "wandb/latest-run").symlink_to("offline-run-1")
     made = {file.relative_to(run).as_posix() for file in run.rglob("*") if file.is_file()}
     assert {"checkpoint/damaged.safetensors", "journal/copied.json", "kept/0.html"} <= made
     for name in made - {".lock"}:  # as of processes that were killed

@@ -1,4 +1,5 @@
-"""Figures handed to TensorBoard and Weights & Biases; stand-ins note what they get."""
+"""Figures handed to TensorBoard and Weights & Biases: to stand-ins, which note what they get, and to
+the programs themselves."""
 
 import sys
 from importlib.machinery import ModuleSpec
@@ -113,3 +114,28 @@ def test_a_missing_package_is_named_before_the_text_is_read(
     )
     with pytest.raises(UserError, match="--log tensorboard needs a package"):
         minigpt.train("my.txt", log="tensorboard")
+
+
+@pytest.mark.loggers
+def test_offline_the_figures_of_weights_and_biases_stay_in_the_run_and_go_with_it(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    run = train_tiny(out="runs/my", log="wandb")
+    (written,) = run.glob("wandb/offline-run-*/run-*.wandb")
+    content = written.read_bytes()
+    for name in (b"val_bits_per_byte", b"learning_rate", b"emb_dim"):
+        assert name in content
+    assert main(["runs", "--delete", "my", "--yes"]) == 0
+    assert not run.exists()
+
+
+@pytest.mark.loggers
+def test_tensorboard_reads_what_was_logged(workplace: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = train_tiny(log="tensorboard")
+    events = EventAccumulator(str(run))
+    events.Reload()
+    assert [event.step for event in events.Scalars("loss")] == list(range(1, 9))
+    assert [event.step for event in events.Scalars("val_bits_per_byte")] == [4, 8]
