@@ -1,5 +1,5 @@
-"""Figures handed to TensorBoard and Weights & Biases: to stand-ins, which note what they get, and to
-the programs themselves."""
+"""Figures handed to TensorBoard and Weights & Biases: to stand-ins, which note what they get, and
+to the programs themselves."""
 
 import sys
 from importlib.machinery import ModuleSpec
