@@ -530,3 +530,24 @@ def test_a_training_that_starts_too_late_still_learns_a_little(
     assert state.step >= 8 and seconds <= state.seconds <= seconds + 1.0
     assert rows(Path("run"))[-1]["step"] == state.step
     assert state.best_loss is not None and load_file(Path("run") / WEIGHTS)
+
+
+def test_at_most_half_a_minute_of_learning_is_in_no_checkpoint(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the usual settings, of steps that take a second each."""
+    time = [0.0]
+    saved = [0.0]
+
+    class Clock:
+        def on_step(self, trainer: Trainer, figures: dict[str, Any]) -> None:
+            time[0] += 1.0
+
+        def on_save(self, trainer: Trainer, figures: dict[str, Any]) -> None:
+            saved.append(time[0])
+
+    monkeypatch.setattr("minigpt.training.limits.now", lambda: time[0])
+    config = TrainConfig(steps=100, num_evals=1, batch_size=2, device="cpu")
+    trainer(small_gpt(), config, callbacks=[Clock()]).train()
+    gaps = [b - a for a, b in pairwise(saved)]
+    assert max(gaps) == pytest.approx(30, abs=1.5), saved
