@@ -50,7 +50,7 @@ from .settings import (
     as_browsers_send,
     host_name,
 )
-from .slow_clients import Connection, drop_the_slow
+from .slow_clients import CountedConnection, drop_the_slow
 
 _BAD = (UserError, RecursionError, ClientDisconnect)  # the client's own
 
@@ -120,7 +120,7 @@ def make_server(app: ASGIApp, config: ServeConfig) -> Server:
     """The app under uvicorn."""
     options = Config(
         app,
-        http=Connection,
+        http=CountedConnection,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -6,7 +6,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-class Connection(H11Protocol):
+class CountedConnection(H11Protocol):
     """A connection with a client, which counts what comes.
 
     Attributes:

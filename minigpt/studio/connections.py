@@ -35,7 +35,7 @@ def most_connections() -> int:
     return max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN, 16)
 
 
-class Connection(slow_clients.Connection):
+class Connection(slow_clients.CountedConnection):
     """A connection with a client. One that comes when there are too many takes the place of the
     oldest that asks for nothing."""
 

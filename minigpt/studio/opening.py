@@ -58,7 +58,7 @@ def open_studio(
             server.should_exit = True
 
         studio = Studio(workspace, close, is_lesson=is_lesson)
-        server = make_server(make_app(studio, port))
+        server = make_studio_server(make_app(studio, port))
         address = f"http://localhost:{port}/"
         # uvicorn has handlers of its own while it runs, and sends the signal again at its end.
         for ending in (signal.SIGINT, signal.SIGTERM):
@@ -96,7 +96,7 @@ def _listening(port: int | None) -> Iterator[list[Any]]:
             opened.close()
 
 
-def make_server(app: ASGIApp) -> Server:
+def make_studio_server(app: ASGIApp) -> Server:
     """The app under uvicorn, which writes no log: addresses hold names of runs, and so would the
     trace of what was cut off when the studio is closed."""
     options = Config(

@@ -123,7 +123,7 @@ class Tokenizer(ABC):
         return digest.hexdigest()
 
 
-def check_is_text(text: str) -> None:
+def check_is_unicode(text: str) -> None:
     """Raise UnknownCharacter for half a surrogate pair, which is no character: libraries put
     another one in its place without a word, or fail."""
     try:

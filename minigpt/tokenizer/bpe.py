@@ -10,7 +10,7 @@ from typing import Any, AnyStr
 import tiktoken
 
 from .. import UserError
-from .base import BETWEEN_TURNS, END_OF_TEXT, END_OF_TURN, SPEAKER, Tokenizer, check_is_text
+from .base import BETWEEN_TURNS, END_OF_TEXT, END_OF_TURN, SPEAKER, Tokenizer, check_is_unicode
 from .chunked_encoding import AFTER_TURN, GPT2_PATTERN, places_to_cut
 
 _LONGEST_WORD = 128  # characters of a word from which tokens are learned together
@@ -37,7 +37,7 @@ class BytePairTokenizer(Tokenizer):
             self.cut = AFTER_TURN
 
     def encode(self, text: str) -> list[int]:
-        check_is_text(text)
+        check_is_unicode(text)
         if self.speaker is None or self.end_of_turn is None:
             return self.encoding.encode_ordinary(text)
 

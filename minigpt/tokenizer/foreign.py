@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from .base import Tokenizer, TokenizerLike, check_is_text
+from .base import Tokenizer, TokenizerLike, check_is_unicode
 from .bpe import BytePairTokenizer
 from .characters import CharacterTokenizer
 from .chunked_encoding import AT_WHITE_SPACE
@@ -41,7 +41,7 @@ class ForeignTokenizer(Tokenizer):
         self._one_at_a_time = threading.Lock()
 
     def encode(self, text: str) -> list[int]:
-        check_is_text(text)
+        check_is_unicode(text)
         try:
             with self._one_at_a_time:
                 ids = [operator.index(i) for i in self.given.encode(text)]

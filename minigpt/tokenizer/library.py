@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import UserError
-from .base import END_OF_TEXT, Tokenizer, UnknownCharacter, check_is_text
+from .base import END_OF_TEXT, Tokenizer, UnknownCharacter, check_is_unicode
 from .chunked_encoding import GPT2_PATTERN, NOWHERE, PATTERNS, places_to_cut
 
 _SAMPLE = "A cat's 12.5 \t\r\n Ω² caf\u00e9 日本 👩\u200d👧  "
@@ -45,7 +45,7 @@ class LibraryTokenizer(Tokenizer):
             raise UserError("a text does not come back from its tokens")
 
     def encode(self, text: str) -> list[int]:
-        check_is_text(text)
+        check_is_unicode(text)
         if self._unknown and not self._unknown.isdisjoint(text.encode()):
             self._refuse_unknown(text)
 

@@ -11,7 +11,7 @@ pytest.importorskip("uvicorn", reason="make test-serve installs what these tests
 
 from minigpt.serve.app import make_server
 from minigpt.studio.app import Studio, make_app
-from minigpt.studio.opening import make_server as make_studio_server
+from minigpt.studio.opening import make_studio_server
 from minigpt.studio.workspace import Workspace
 
 from .conftest import Local

@@ -60,7 +60,7 @@ def _repaired(text: str) -> str:
 # Its text
 
 
-def text_of(letter: EmailMessage, content: Content, report: Report) -> str:
+def body_of(letter: EmailMessage, content: Content, report: Report) -> str:
     """All text of a letter, also what it quotes, with > before each line. Its attachments are
     counted."""
     return "\n\n".join(_texts(letter, content, report))

@@ -14,7 +14,7 @@ from email.parser import BytesParser
 from ... import UserError
 from ..documents.content import Content
 from ..documents.document import Report
-from .letter import ODD, header_of, moment_of_letter, sender_of, text_of
+from .letter import ODD, body_of, header_of, moment_of_letter, sender_of
 from .quoted import own_text
 from .turns import Message, clean_text
 
@@ -49,7 +49,7 @@ def threads(lines: Iterable[bytes], content: Content, report: Report) -> Iterato
         try:
             letter = _PARSER.parsebytes(data)
             thread = _thread_of(letter, number, homes, ids)
-            text = own_text(text_of(letter, content, report), report)
+            text = own_text(body_of(letter, content, report), report)
         except (*ODD, UserError):
             report.leave_out("letters that cannot be read")
             continue
