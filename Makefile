@@ -10,6 +10,7 @@
 # make test-loggers: trainings that also log to TensorBoard and Weights & Biases, offline.
 # make test-serve: the server with its clients, and 5,000 requests.
 # make test-lens: compares explanations with those of TransformerLens.
+# make test-llama: runs what is exported as GGUF in llama.cpp.
 # make test-notebooks: runs all notebooks.
 # make test-wheel: builds the package and tries all commands of it in an environment of its own.
 # make test-lowest: a part of the tests with the lowest versions that pyproject.toml allows.
@@ -27,7 +28,7 @@ comma := ,
 # Tests are compiled by the first target, and not again by each process of each other one.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-distributed test-kill test-fuzz test-loggers test-serve test-lens test-notebooks test-types test-systems test-gpu \
+.PHONY: demo test test-long test-distributed test-kill test-fuzz test-loggers test-serve test-lens test-llama test-notebooks test-types test-systems test-gpu \
 	test-wheel test-lowest test-page test-studio chromium docs lock bench bench-page clean
 
 define NEXT
@@ -90,6 +91,9 @@ test-serve: .venv/serve
 
 test-lens: .venv/lens
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(call marked,lens)
+
+test-llama: .venv/llama
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(call marked,llama_cpp)
 
 test-notebooks: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,notebooks)
@@ -209,6 +213,11 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 .venv/lens: .venv/ready
 	@echo "installing TransformerLens into .venv"
 	@$(call install,dev-lens)
+	@touch $@
+
+.venv/llama: .venv/ready
+	@echo "installing llama.cpp into .venv"
+	@$(call install,dev-llama)
 	@touch $@
 
 .venv/lowest/ready: pyproject.toml constraints.txt tests/lowest.py

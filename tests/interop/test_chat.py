@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -39,6 +39,14 @@ def in_turns() -> Tokenizer:
 
 def said() -> list[tuple[str, str, str | None]]:
     return [(m["role"], m["content"], m.get("name")) for m in MESSAGES]
+
+
+def served(messages: list[Any], tokenizer: Tokenizer, dialogue: Dialogue) -> list[int]:
+    """What the server reads of a talk."""
+    engine = SimpleNamespace(context_length=10_000)
+    writer: Any = SimpleNamespace(tokenizer=tokenizer, dialogue=dialogue, engine=engine)
+    ((_, ids),) = read_prompts([messages], is_chat=True, writer=writer, config=ServeConfig())
+    return ids
 
 
 def exported(folder: Path, tokenizer: Tokenizer, dialogue: Dialogue) -> Any:
@@ -98,15 +106,10 @@ def test_the_template_reads_what_is_odd_as_the_server_does(
 ) -> None:
     dialogue = Dialogue(NAMES)
     theirs = exported(tmp_path, tokenizer, dialogue)
-    writer = SimpleNamespace(
-        tokenizer=tokenizer, dialogue=dialogue, engine=SimpleNamespace(context_length=10_000)
-    )
     missing = {"role": "assistant", "tool_calls": [{"id": "1"}]}
     for content in ODD:
         asked = [{"role": "user", "content": content}, missing, {"role": "user", "content": "so"}]
-        ((_, ids),) = read_prompts(
-            [asked], is_chat=True, writer=cast(Any, writer), config=ServeConfig()
-        )
+        ids = served(asked, tokenizer, dialogue)
         found = theirs.apply_chat_template(asked, add_generation_prompt=True, return_dict=False)
         assert found == ids, content
         if tokenizer.end_of_turn is not None:
