@@ -1,4 +1,5 @@
-"""Rich Text Format: the paragraphs of the text, without headers, footnotes, pictures and styles.
+"""Rich Text Format: the paragraphs of the text, without headers, footnotes, pictures, styles and
+tables of contents.
 
 Source: Rich Text Format Specification 1.9.1 (Microsoft, 2008).
 """
@@ -6,7 +7,7 @@ Source: Rich Text Format Specification 1.9.1 (Microsoft, 2008).
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .blocks import Block, chapters, documents_of, in_one_line, verses, with_line_breaks
 from .content import Content
@@ -23,18 +24,22 @@ _LEFT_OUT = {
     "headerf", "footer", "footerl", "footerr", "footerf", "listtable", "listoverridetable",
     "revtbl", "rsidtbl", "generator", "themedata", "colorschememapping", "latentstyles",
     "datastore", "xmlnstbl", "fldinst", "nonshppict", "listtext", "pntext", "pntxtb", "pntxta",
-    "filetbl", "mmathPr", "bkmkstart", "bkmkend", "do", "shpinst", "private", "xe", "rxe", "tc",
+    "filetbl", "mmathPr", "bkmkstart", "bkmkend", "shprslt", "nonesttables", "private", "xe", "rxe",
+    "tc",
 }  # fmt: skip
+_READ = ("shppict", "nesttableprops")  # although \\* lets programs ignore them
+_DRAWINGS = ("shpinst", "do")  # of which only the text boxes in them are read
+_BOXES = ("shptxt", "dptxbxtext")
 _BULLETS = ("listtext", "pntext")  # what goes before an item of a list
 _COUNTED = {"footnote": "footnotes", "annotation": "comments"}
 _HIDES = {"v": "hidden parts", "deleted": "deleted parts"}
 _CHARACTERS = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ",
-    "qmspace": " ", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
-    "rdblquote": "”",
+    "qmspace": " ", "lbr": "\n", "zwj": "\u200d", "zwnj": "\u200c", "bullet": "•",
+    "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”",
 }  # fmt: skip
 _SYMBOLS = {b"~": "\xa0", b"_": "\u2011", b"{": "{", b"}": "}", b"\\": "\\"}
-_ENDS = ("par", "sect", "page", "row")
+_ENDS = ("par", "sect", "page", "column", "row", "nestrow")
 _CODE_PAGES = {437: "cp437", 850: "cp850", 852: "cp852", 10000: "mac_roman", 65001: "utf-8"}
 _CHARSETS = {  # of fonts; others have the code page of the file
     77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gbk", 136: "cp950",
@@ -49,6 +54,10 @@ class _Group:
 
     is_left_out: bool = False
     is_hidden: bool = False  # by its format
+    is_drawing: bool = False  # but none of its text boxes
+    boxes: int = 0  # text boxes around it
+    is_stylesheet: bool = False
+    style: int = 0  # of the paragraph, by its number
     font: int | None = None  # None for the usual one
     skips: int = 1  # characters after each \\u, for readers without Unicode
     level: int = 0  # of the paragraph's heading
@@ -56,7 +65,16 @@ class _Group:
     @property
     def is_text(self) -> bool:
         """Whether what is in it is read."""
-        return not self.is_left_out and not self.is_hidden
+        return not self.is_left_out and not self.is_hidden and not self.is_drawing
+
+
+@dataclass
+class _Paragraph:
+    """A paragraph that is being read."""
+
+    parts: list[str] = field(default_factory=list)
+    is_row: bool = False  # of a table, not a paragraph
+    is_item: bool = False  # of a list
 
 
 def read_rtf(content: Content, report: Report) -> Iterator[Document]:
@@ -78,9 +96,9 @@ class _Reader:
         self._group = _Group()
         self._groups: list[_Group] = []  # around it
         self._blocks: list[Block] = []
-        self._parts: list[str] = []  # of the paragraph
-        self._is_row = False  # of a table, not a paragraph
-        self._is_item = False  # of a list
+        self._styles: dict[int, bytes] = {}  # the names of paragraphs' styles, by their numbers
+        self._paragraph = _Paragraph()
+        self._around: list[_Paragraph] = []  # the text boxes that are open
         self._bytes = bytearray()  # of characters in the code page
         self._to_skip = 0  # characters that repeat the last \\u
         self._may_be_ignored = False  # \\* was read: unknown groups are left out
@@ -119,17 +137,38 @@ class _Reader:
                 raise too_deep(self._content)
             self._groups.append(self._group)
         elif self._groups:
+            is_box = self._group.boxes > self._groups[-1].boxes
+            if is_box:
+                self._end_box()
             self._group = self._groups.pop()
+
+    def _begin_box(self) -> None:
+        """A text box begins: the paragraph that it is in goes on after it."""
+        self._flush()
+        self._around.append(self._paragraph)
+        self._paragraph = _Paragraph()
+        self._group = replace(self._group, is_drawing=False, boxes=self._group.boxes + 1)
+
+    def _end_box(self) -> None:
+        if self._paragraph.parts:
+            self._end_paragraph()
+        self._paragraph = self._around.pop()
 
     def _word(self, word: str, number: int | None) -> None:
         """A control word, such as \\par or \\u8212."""
         was_left_out = self._group.is_left_out
         if self._may_be_ignored:
             self._may_be_ignored = False
-            if word not in ("shppict", "shptxt"):
-                self._group = replace(self._group, is_left_out=True)
+            if word not in (*_READ, *_DRAWINGS, *_BOXES):
+                self._group = replace(self._group, is_left_out=True, is_stylesheet=False)
         if word in _BULLETS and self._group.is_text:
-            self._is_item = True
+            self._paragraph.is_item = True
+        if word in _DRAWINGS:
+            self._group = replace(self._group, is_drawing=True)
+        if word in _BOXES and self._group.is_drawing:
+            self._begin_box()
+        if word == "stylesheet":
+            self._group = replace(self._group, is_stylesheet=True)
         if word in _LEFT_OUT or word in _COUNTED:
             if not was_left_out and word in _COUNTED:
                 self._report.leave_out(_COUNTED[word])
@@ -148,7 +187,9 @@ class _Reader:
             self._encodings[self._font] = _CHARSETS[number]
         elif word == "uc" and number is not None:
             self._group = replace(self._group, skips=min(max(number, 0), 10))
-        elif self._group.is_left_out:
+        elif word == "s" and number is not None:
+            self._group = replace(self._group, style=number)
+        elif self._group.is_left_out or self._group.is_drawing:
             return
         elif word == "u" and number is not None:
             self._add(chr(number % 0x10000))
@@ -159,13 +200,13 @@ class _Reader:
     def _in_paragraph(self, word: str, number: int | None) -> None:
         if word in _CHARACTERS:
             self._add(_CHARACTERS[word])
-        elif word == "cell":
+        elif word in ("cell", "nestcell"):
             self._add("\t")
-            self._is_row = True
+            self._paragraph.is_row = True
         elif word in _ENDS:
             self._end_paragraph()
         elif word == "pard":
-            self._group = replace(self._group, level=0)
+            self._group = replace(self._group, level=0, style=0)
         elif word == "plain":
             self._flush()
             self._group = replace(self._group, font=None, is_hidden=False)
@@ -194,17 +235,20 @@ class _Reader:
         self._to_skip -= skipped
         if self._group.is_text:
             self._bytes += data[skipped:]
+        elif self._group.is_stylesheet:
+            style = self._group.style
+            self._styles[style] = self._styles.get(style, b"") + data[skipped:]
 
     def _add(self, text: str) -> None:
         if self._group.is_text:
             self._flush()
-            self._parts.append(text)
+            self._paragraph.parts.append(text)
 
     def _flush(self) -> None:
         """Decode the characters that were read: one may be several bytes."""
         if self._bytes:
             encoding = self._encodings.get(self._font, self._encoding)
-            self._parts.append(self._bytes.decode(encoding, "replace"))
+            self._paragraph.parts.append(self._bytes.decode(encoding, "replace"))
             self._bytes.clear()
 
     @property
@@ -212,22 +256,30 @@ class _Reader:
         font = self._group.font
         return self._usual_font if font is None else font
 
+    @property
+    def _is_entry(self) -> bool:
+        """Whether the paragraph is an entry of a table of contents, by the name of its style."""
+        name = self._styles.get(self._group.style, b"")
+        return name.lower().startswith(b"toc ")
+
     def _end_paragraph(self) -> None:
         self._flush()
-        text = "".join(self._parts)
-        self._parts = []
+        paragraph = self._paragraph
+        self._paragraph = _Paragraph()
+        text = "".join(paragraph.parts)
         pairs = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        is_item = self._is_item
-        self._is_item = False
-        if not self._is_row:
-            self._blocks.append(_paragraph(with_line_breaks(pairs), self._group.level, is_item))
-            return
-        self._is_row = False
-        cells = (in_one_line(cell) for cell in pairs.split("\t"))
-        self._blocks.append(Block("\t".join(cells).rstrip("\t"), is_line=True))
+        if self._is_entry:
+            self._report.leave_out("entries of tables of contents", bool(pairs.strip()))
+            self._blocks.append(Block(""))
+        elif paragraph.is_row:
+            cells = (in_one_line(cell) for cell in pairs.split("\t"))
+            self._blocks.append(Block("\t".join(cells).rstrip("\t"), is_line=True))
+        else:
+            level = self._group.level
+            self._blocks.append(_block(with_line_breaks(pairs), level, paragraph.is_item))
 
 
-def _paragraph(text: str, level: int, is_item: bool) -> Block:
+def _block(text: str, level: int, is_item: bool) -> Block:
     if is_item and text and not level:
         return Block(f"- {text}", is_line=True)
     return Block(text, level)

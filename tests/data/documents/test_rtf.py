@@ -26,6 +26,10 @@ HEAD = r"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\generator X;}{\info{\t
         ("\\'81\\'40", "@"),
         (r"a{\deleted gone}b\deleted  gone\deleted0 c", "abc"),
         (r"a{\v hidden}b\v no\v0  c{\xe {\v word}}", "ab c"),
+        (r"a\zwnj b\zwj c", "a\u200cb\u200dc"),
+        (r"a\column b\lbr3 c", "a\n\nb\nc"),
+        (r"a\nestcell b\nestcell{\*\nesttableprops\trowd\nestrow}{\nonesttables\par}c\cell d\cell"
+         r"\row", "a\tb\nc\td"),
         (r"\pard{\listtext\'b7\tab}one\par{\pntext 2.}two\par\pard x\par", "- one\n- two\n\nx"),
     ],
 )  # fmt: skip
@@ -57,6 +61,28 @@ def test_a_font_can_have_a_code_page_of_its_own(tmp_path: Path) -> None:
 def test_footnotes_are_counted(tmp_path: Path) -> None:
     file = write(tmp_path / "a.rtf", HEAD + r"a{\footnote one}{\*\footnote two}{\*\annotation no}}")
     assert left_out(file) == {"footnotes": 2, "comments": 1}
+
+
+def test_entries_of_a_table_of_contents_are_left_out_and_counted(tmp_path: Path) -> None:
+    styles = r"{\stylesheet{Normal;}{\s15\li240 \snext0 toc 1;}{\*\cs10 toc 2;}{\s16 My toc 1;}}"
+    entries = r"\pard\s15 One\tab 1\par Two\tab 2\par\par\pard\s16 Three\par\pard"
+    file = write(tmp_path / "a.rtf", HEAD + styles + entries + r" text\par}")
+    assert documents(file) == ["Three\n\ntext"]
+    assert left_out(file) == {"entries of tables of contents": 2}
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        r"{\shp{\*\shpinst{\sp{\sn x}{\sv no}}{\shptxt\pard in a\par box}}{\shprslt in a box\par}}",
+        r"{\*\do\dpx1 no{\dptxbxtext\pard in a\par box\par}}",
+    ],
+)
+def test_a_text_box_is_read_once_before_the_paragraph_that_it_is_in(
+    shape: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.rtf", rf"{HEAD}one {shape}two\par{{\header {shape}}}}}")
+    assert documents(file) == ["in a\n\nbox\n\none two"]
 
 
 def test_deep_groups_are_refused(tmp_path: Path) -> None:
