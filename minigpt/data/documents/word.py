@@ -4,6 +4,7 @@ tables of contents."""
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from .blocks import Block, chapters, documents_of, verses, with_line_breaks
 from .content import Content
@@ -12,15 +13,19 @@ from .table_rows import TextWithTables
 from .xml import End, Event, Start, events
 from .zipped import opened_zip, part_name, part_of
 
-_LEFT_OUT = {  # what was moved away; the second copy of a text box; how a word is pronounced
-    "moveFrom", "Fallback", "rt",
+_LEFT_OUT = {  # what was moved away; the second copy of a text box; how a word is pronounced; the
+    # format before a change
+    "moveFrom", "Fallback", "rt", "pPrChange", "rPrChange",
 }  # fmt: skip
 _COUNTED = {
     "footnoteReference": "footnotes",
     "endnoteReference": "endnotes",
     "commentReference": "comments",
     "del": "deleted parts",
+    "altChunk": "inserted documents",
 }
+_OFF = ("0", "false", "off")
+_SIGNS = range(0xE000, 0xF900)  # characters whose meaning only their font knows
 _SPACE = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 
 
@@ -47,21 +52,49 @@ def _main_part(archive: zipfile.ZipFile, content: Content) -> str:
     return "word/document.xml"
 
 
-def _styles(archive: zipfile.ZipFile, main: str, content: Content) -> dict[str, str]:
-    """The names of the styles in lower case, by their ids, which differ between languages."""
+@dataclass
+class _Style:
+    """The format of paragraphs or of characters."""
+
+    name: str = ""  # in lower case
+    base: str = ""  # the id of the style on which it is based
+    is_hidden: bool | None = None  # None if it does not say
+
+
+def _styles(archive: zipfile.ZipFile, main: str, content: Content) -> dict[str, _Style]:
+    """The styles by their ids, which differ between languages as their names do not."""
     name = part_name("styles.xml", main)
     if name not in archive.namelist():
         return {}
 
-    names: dict[str, str] = {}
-    style = ""
+    styles: dict[str, _Style] = {}
+    style = _Style()
     with part_of(archive, name, content) as part:
         for event in events(part, content):
-            if isinstance(event, Start) and event.name == "style":
-                style = event.attributes.get("styleId", "")
-            elif isinstance(event, Start) and event.name == "name" and style:
-                names.setdefault(style, event.attributes.get("val", "").lower())
-    return names
+            if not isinstance(event, Start):
+                continue
+            value = event.attributes.get("val", "")
+            if event.name == "style":
+                style = styles.setdefault(event.attributes.get("styleId", ""), _Style())
+            elif event.name == "name":
+                style.name = style.name or value.lower()
+            elif event.name == "basedOn":
+                style.base = value
+            elif event.name == "vanish":
+                style.is_hidden = value not in _OFF
+    return styles
+
+
+def _hides(styles: dict[str, _Style], name: str) -> bool | None:
+    """Whether a style hides what has it; None if neither it nor what it is based on says."""
+    seen = set()
+    while name in styles and name not in seen:
+        seen.add(name)
+        style = styles[name]
+        if style.is_hidden is not None:
+            return style.is_hidden
+        name = style.base
+    return None
 
 
 def _level(style: str) -> int:
@@ -77,6 +110,8 @@ class _Paragraph:
 
     def __init__(self) -> None:
         self.style = ""
+        self.is_hidden = False  # by its style
+        self.goes_on = False  # in the next one: its end is deleted or hidden
         self.level = 0
         self.is_item = False
         self.parts: list[str] = []
@@ -96,13 +131,15 @@ class _Paragraph:
 class _Text:
     """Reads the events of the main part."""
 
-    def __init__(self, styles: dict[str, str], report: Report):
+    def __init__(self, styles: dict[str, _Style], report: Report):
         self._styles = styles
         self._report = report
         self._text = TextWithTables()
         self._open: list[_Paragraph] = []  # the last one is inside the others: in a text box
-        self._in_run = False  # of text in one format
-        self._is_hidden = False  # this run
+        self._before: list[str] = []  # the paragraphs that go on in the next one
+        self._in_properties = False  # of a paragraph
+        self._is_hidden = False  # the run of text in one format
+        self._has_hidden = False  # text in it
 
     def blocks(self, found: Iterable[Event]) -> list[Block]:
         """All paragraphs, headings and rows; an empty block for an empty paragraph."""
@@ -110,8 +147,8 @@ class _Text:
         is_text = False
         for event in found:
             if isinstance(event, str):
-                if is_text and self._open and not self._is_hidden:
-                    self._open[-1].parts.append(event.replace("\n", " "))
+                if is_text and self._open:
+                    self._read(event)
                 continue
 
             if event.name in _LEFT_OUT:
@@ -126,47 +163,90 @@ class _Text:
                 self._end(event)
         return self._text.blocks
 
+    def _read(self, text: str) -> None:
+        if self._is_hidden:
+            self._has_hidden = True
+        else:
+            self._open[-1].parts.append(text.replace("\n", " "))
+
     def _start(self, event: Start) -> None:
         name = event.name
         if name == "p":
             self._open.append(_Paragraph())
+            self._open[-1].parts += self._before
+            self._before = []
+        elif name == "pPr":
+            self._in_properties = True
+        elif self._in_properties and name in ("del", "vanish") and self._open:
+            self._open[-1].goes_on = event.attributes.get("val", "1") not in _OFF
         elif name == "tr":
             self._text.begin_row()
         elif name == "tc":
             self._text.begin_cell()
         elif name in _COUNTED:
             self._report.leave_out(_COUNTED[name])
-        elif name == "r":
-            self._in_run = True
-        elif name == "vanish" and self._in_run:
-            self._is_hidden = event.attributes.get("val", "1") not in ("0", "false", "off")
-            self._report.leave_out("hidden parts", int(self._is_hidden))
         elif self._open:
             self._in_paragraph(self._open[-1], event)
 
     def _in_paragraph(self, paragraph: _Paragraph, event: Start) -> None:
         value = event.attributes.get("val", "")
         if event.name == "pStyle":
-            paragraph.style = self._styles.get(value, value.lower())
+            paragraph.style = self._styles.get(value, _Style(value.lower())).name
+            paragraph.is_hidden = _hides(self._styles, value) or False
             paragraph.level = _level(paragraph.style)
         elif event.name == "outlineLvl" and value.isdecimal():
             level = int(value[:2]) + 1
             paragraph.level = level if level <= 6 else 0
         elif event.name == "numPr":
             paragraph.is_item = True
-        elif event.name in _SPACE:
+        elif event.name == "r":
+            self._is_hidden = paragraph.is_hidden
+        elif event.name == "rStyle":
+            is_hidden = _hides(self._styles, value)
+            self._is_hidden = paragraph.is_hidden if is_hidden is None else is_hidden
+        elif event.name == "vanish":
+            self._is_hidden = value not in _OFF
+        elif event.name == "sym":
+            self._add_sign(event.attributes.get("char", ""))
+        elif event.name in _SPACE and not self._is_hidden:
             is_tab_stop = event.name == "tab" and "val" in event.attributes
             if not is_tab_stop:
                 paragraph.parts.append(_SPACE[event.name])
 
+    def _add_sign(self, code: str) -> None:
+        """A character by its number. Those of some fonts are pictures, or letters of their own."""
+        if re.fullmatch("[0-9a-fA-F]{1,4}", code) is None or int(code, 16) in _SIGNS:
+            self._report.leave_out("signs whose letters the file does not tell")
+        else:
+            self._read(chr(int(code, 16)))
+
     def _end(self, event: End) -> None:
         if event.name == "p" and self._open:
-            paragraph = self._open.pop()
-            if paragraph.is_entry:
-                self._report.leave_out("entries of tables of contents")
-            self._text.add(Block("") if paragraph.is_entry else paragraph.block())
+            self._end_paragraph(self._open.pop())
+        elif event.name in ("tc", "txbxContent", "body"):
+            self._end_before()
         elif event.name == "tr":
             self._text.end_row()
+        elif event.name == "pPr":
+            self._in_properties = False
         elif event.name == "r":
-            self._in_run = False
+            self._report.leave_out("hidden parts", int(self._has_hidden))
             self._is_hidden = False
+            self._has_hidden = False
+
+    def _end_paragraph(self, paragraph: _Paragraph) -> None:
+        if paragraph.is_entry:
+            self._report.leave_out("entries of tables of contents")
+            self._text.add(Block(""))
+        elif paragraph.goes_on:
+            self._before = paragraph.parts
+        else:
+            self._text.add(paragraph.block())
+
+    def _end_before(self) -> None:
+        """A paragraph that goes on in the next one is whole if there is none."""
+        if self._before:
+            paragraph = _Paragraph()
+            paragraph.parts = self._before
+            self._before = []
+            self._end_paragraph(paragraph)

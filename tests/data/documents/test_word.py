@@ -54,6 +54,61 @@ def test_hidden_text_and_pronunciations_are_left_out(tmp_path: Path) -> None:
     assert left_out(file) == {"hidden parts": 1}
 
 
+def test_text_that_a_style_hides_is_left_out(tmp_path: Path) -> None:
+    """Of a paragraph or of characters, perhaps by the style that it is based on."""
+
+    def style(name: str, properties: str) -> str:
+        return f'<w:style w:styleId="{name}"><w:name w:val="{name}"/>{properties}</w:style>'
+
+    def run(name: str, text: str, more: str = "") -> str:
+        return f'<w:r><w:rPr><w:rStyle w:val="{name}"/>{more}</w:rPr><w:t>{text}</w:t></w:r>'
+
+    hidden = style("Hidden", "<w:rPr><w:vanish/></w:rPr>")
+    based = style("Based", '<w:basedOn w:val="Hidden"/>')
+    shown = style("Shown", '<w:basedOn w:val="Based"/><w:rPr><w:vanish w:val="0"/></w:rPr>')
+    circle = style("Circle", '<w:basedOn w:val="Circle"/>')
+    styles = f'<w:styles xmlns:w="{W}">{based}{hidden}{shown}{circle}</w:styles>'
+
+    runs = run("Hidden", "no") + run("Based", "no") + run("Shown", "one ") + run("Circle", "two ")
+    direct = run("Based", "three", "<w:vanish w:val='false'/>")
+    body = f"<w:p>{runs}{direct}</w:p>"
+    body += p("none", "Based") + p("four", "Shown")
+    file = write(tmp_path / "a.docx", word(body, **{"word/styles.xml": styles}))
+    assert documents(file) == ["one two three\n\nfour"]
+    assert left_out(file) == {"hidden parts": 4}
+
+
+@pytest.mark.parametrize("mark", ["del", "vanish"])
+def test_a_paragraph_whose_end_is_deleted_or_hidden_goes_on_in_the_next(
+    mark: str, tmp_path: Path
+) -> None:
+    def open_ended(text: str) -> str:
+        return f"<w:p><w:pPr><w:rPr><w:{mark}/></w:rPr></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+    row = f"<w:tr><w:tc>{open_ended('c')}</w:tc><w:tc>{p('d')}</w:tc></w:tr>"
+    body = f"{open_ended('o')}{open_ended('n')}{p('e')}{p('two')}<w:tbl>{row}</w:tbl>"
+    file = write(tmp_path / "a.docx", word(body + open_ended("end")))
+    assert documents(file) == ["one\n\ntwo\n\nc\td\n\nend"]
+    assert left_out(file) == {}
+
+
+def test_a_format_of_before_a_change_is_none(tmp_path: Path) -> None:
+    old = "<w:pPrChange><w:pPr><w:pStyle w:val='Verz1'/></w:pPr></w:pPrChange>"
+    hidden = "<w:rPr><w:rPrChange><w:rPr><w:vanish/></w:rPr></w:rPrChange></w:rPr>"
+    body = f"<w:p><w:pPr>{old}</w:pPr><w:r>{hidden}<w:t>seen</w:t></w:r></w:p>"
+    assert text_of(tmp_path, body) == "seen"
+
+
+def test_signs_of_a_font_and_inserted_documents_are_counted(tmp_path: Path) -> None:
+    signs = '<w:sym w:font="Wingdings" w:char="F0E0"/><w:sym w:font="Arial" w:char="00E9"/>'
+    body = f'<w:p><w:r><w:t>caf</w:t>{signs}</w:r></w:p><w:altChunk id="r1"/>'
+    file = write(tmp_path / "a.docx", word(body))
+    assert documents(file) == ["café"]
+    assert left_out(file) == {
+        "signs whose letters the file does not tell": 1, "inserted documents": 1,
+    }  # fmt: skip
+
+
 def test_a_text_box_is_read_once(tmp_path: Path) -> None:
     """It is stored twice, for new and for old versions of Word."""
     mc = "http://schemas.openxmlformats.org/markup-compatibility/2006"
