@@ -53,6 +53,7 @@ class Measured:
     text: TextStats
     text_for_base: TextStats | None  # as the base sees it, if a plan may begin with that
     devices: tuple[MeasuredDevice, ...]  # where there is a choice, the GPU and then the CPU
+    held_out: tuple[str, ...]  # what is validated on, a name for each file of it
 
 
 StoredSpeed = Callable[[torch.device, str, int], Speed | None]  # device, precision, num_workers
@@ -65,8 +66,7 @@ def plan_run(source: Source, request: Request) -> Plan:
     nobody named a device and there is a GPU, the plan is for that or for the CPU, whichever is
     expected to end lower, or sooner.
     """
-    plan = plan_measured(measure(source, request), request)
-    return replace(plan, held_out=held_out(source, request.text))
+    return plan_measured(measure(source, request), request)
 
 
 def measure(
@@ -84,7 +84,7 @@ def measure(
     devices = tuple(_measured_devices(request, stored_speed))
     base = request.with_base
     text_for_base = None if base is None else known_text(text, source, base)
-    return Measured(text, text_for_base, devices)
+    return Measured(text, text_for_base, devices, held_out(source, request.text))
 
 
 def _measured_devices(request: Request, stored_speed: StoredSpeed) -> Iterator[MeasuredDevice]:
@@ -131,7 +131,7 @@ def plan_measured(measured: Measured, request: Request) -> Plan:
 
     check_step(plan, request.given)
     check_warmup_context(plan)
-    return without_guesses(plan)
+    return replace(without_guesses(plan), held_out=measured.held_out)
 
 
 def _plan_for(found: MeasuredDevice, measured: Measured, request: Request) -> Plan:

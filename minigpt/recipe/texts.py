@@ -114,8 +114,9 @@ def new_place(text: TextConfig, source: Source, out: str | Path | None) -> Itera
         yield place
     except BaseException:
         if distributed.is_main():
-            with contextlib.suppress(OSError):
-                place.rmdir()
+            for folder in (place, place.parent):
+                with contextlib.suppress(OSError):  # not empty
+                    folder.rmdir()
         raise
 
 

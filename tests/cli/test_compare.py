@@ -34,13 +34,13 @@ def test_the_report_has_figures_and_places_with_the_text_around(type_: Type) -> 
         assert f"[{place.text}]".split() == re.findall(r"\[.*?\]", shown)[0].split()
 
 
-def test_control_characters_of_a_text_are_no_commands_to_a_terminal(
+def test_control_characters_of_a_name_are_no_commands_to_a_terminal(
     type_: Type, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    file = tmp_path / "new.txt"
-    file.write_text("\x1b[2J".join(some_text(10, seed=seed) for seed in range(40)))
+    file = tmp_path / "new\x1b[2J.txt"
+    file.write_text(some_text(400, seed=1))
 
     _, out, _ = type_("compare", "my", "counting", file)
     assert "\x1b" not in out and "\\x1b" in out

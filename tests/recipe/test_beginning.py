@@ -30,7 +30,7 @@ from minigpt.runs.folder import CONFIG, PLAN, WEIGHTS, read_config
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import resume
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("known_kind")]
 
 SHORT: dict[str, Any] = {"steps": 2, "num_evals": 1, "device": "cpu", "precision": "float32"}
 FOREIGN = {

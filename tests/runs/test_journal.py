@@ -230,7 +230,9 @@ def test_a_share_is_told_once_a_second_at_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_a_window_shows_from_the_start_is_in_the_folder(workplace: Path) -> None:
+def test_what_a_window_shows_from_the_start_is_in_the_folder(
+    workplace: Path, known_kind: None
+) -> None:
     """docs/runs.md says where."""
     Path("my.txt").write_text(some_text().replace("a", "ä"))
     begun = time.time()

@@ -112,7 +112,7 @@ def _from_left_to_right(letters: list[Any]) -> list[str]:
         if end is not None and letter.x0 - end > _GAP * max(letter.width, letter.height):
             signs.append(" ")
         end = max(letter.x1, end or letter.x1)
-        is_mark = unicodedata.combining(text[0]) > 0
+        is_mark = unicodedata.combining(text[0]) > 0 and has_right_to_left(signs[-1:])
         signs.insert(len(signs) - 1 if is_mark else len(signs), text)  # its letter is read first
     return signs
 

@@ -67,6 +67,7 @@ def _runs(signs: Sequence[str], kinds: str) -> Iterator[tuple[str, bool]]:
 
 
 def _kind(sign: str) -> str:
-    """What a sign is for its order, by its first letter that tells."""
-    kinds = [_KINDS.get(unicodedata.bidirectional(letter), "O") for letter in sign]
+    """What a sign is for its order, by its first letter that tells. Marks of direction are none."""
+    letters = [letter for letter in sign if unicodedata.category(letter) != "Cf"]
+    kinds = [_KINDS.get(unicodedata.bidirectional(letter), "O") for letter in letters]
     return next((kind for kind in kinds if kind in "RLN"), kinds[0] if kinds else "O")
