@@ -37,7 +37,7 @@ def read(type_: Type, tmp_path: Path) -> Read:
         assert status == 0, err
         row = err.splitlines()[1]
         assert " mailbox " in row, err
-        named = re.findall(r"([a-z]+(?: [a-z]+)*) \((\d+)\)", row)
+        named = re.findall(r"([a-z]+(?: [a-z-]+)*) \((\d+)\)", row)
         texts = [text.strip() for text in out.split("<|endoftext|>")]
         return texts, {what: int(number) for what, number in named}
 
@@ -129,6 +129,35 @@ def test_the_encoding_of_letters_that_name_none_can_be_given(read: Read) -> None
     named = letter("Grüße", "Content-Type: text/plain; charset=latin1").encode("latin1")
     texts, _ = read(polish, named, options=("--encoding", "latin2"))
     assert texts == ["Anna: Zażółć gęślą jaźń", "Anna: Grüße"]
+
+
+RUSSIAN = "Приходите вечером к нам: будет пирог с яблоками, и бабушка расскажет о старом доме."
+CHINESE = "我昨天在公园里遇见了一位老朋友，他告诉我他的孩子们都长大了，我们一起喝茶谈天。"
+
+
+@pytest.mark.parametrize("kind", ["plain", "html"])
+@pytest.mark.parametrize("named", ["", "; charset=utf-8", "; charset=us-ascii"])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [(RUSSIAN, "koi8-r"), (RUSSIAN, "cp1251"), (CHINESE, "gbk")],
+    ids=["koi8-r", "cp1251", "gbk"],
+)
+def test_a_letter_whose_encoding_nobody_names_is_counted_until_somebody_does(
+    read: Read, text: str, encoding: str, named: str, kind: str
+) -> None:
+    unknown = letter(text, f"Content-Type: text/{kind}{named}", name="Otto").encode(encoding)
+    texts, left_out = read(letter("Yes."), unknown)
+    assert texts == ["Anna: Yes."]
+    assert left_out == {"letters whose encoding only --encoding can name": 1}
+
+    texts, left_out = read(letter("Yes."), unknown, options=("--encoding", encoding))
+    assert texts == ["Anna: Yes.", f"Otto: {text}"]
+    assert left_out == {}
+
+
+def test_a_wrong_byte_in_a_letter_leaves_the_rest_as_it_is(read: Read) -> None:
+    damaged = letter(RUSSIAN).encode() + b"\xd0\n\n"
+    assert read(damaged) == ([f"Anna: {RUSSIAN}"], {})
 
 
 @pytest.mark.parametrize(

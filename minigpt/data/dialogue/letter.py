@@ -9,7 +9,7 @@ from itertools import groupby
 
 from ..documents.content import Content
 from ..documents.document import Report
-from ..documents.encoding import FALLBACK, UTF_8, encoding_called
+from ..documents.encoding import FALLBACK, UTF_8, decoded_whole, encoding_called
 from ..documents.html import encoding_named_in
 from ..documents.main_part import PageBlock
 from ..documents.page import all_blocks
@@ -54,7 +54,11 @@ def header_of(letter: EmailMessage, name: str) -> str:
 
 def _repaired(text: str) -> str:
     """A text from a header, in which the library keeps bytes that it cannot decode."""
-    return _decoded(text.encode("utf-8", "surrogateescape"), None, FALLBACK)
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        return data.decode(UTF_8)
+    except UnicodeError:
+        return data.decode(FALLBACK, "replace")
 
 
 # Its text
@@ -99,28 +103,31 @@ def _text(part: MIMEPart, content: Content, report: Report) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
-    given = content.reading.encoding or FALLBACK
     named = part.get_content_charset()
     if _kind_of(part) == "text/html":
-        page = _decoded(data, named or encoding_named_in(data), given)
+        page = _decoded(data, named or encoding_named_in(data), content, report)
         return _text_of_page(page, content, report)
 
-    text = _decoded(data, named, given)
+    text = _decoded(data, named, content, report)
     if str(part.get_param("format", "")).lower() != "flowed":
         return text
     is_space_deleted = str(part.get_param("delsp", "")).lower() == "yes"
     return _unflowed(text, is_space_deleted)
 
 
-def _decoded(data: bytes, named: str | None, given: str) -> str:
+def _decoded(data: bytes, named: str | None, content: Content, report: Report) -> str:
     """A text in the encoding that it names. If it names none, or is not in that, it is UTF-8 if it
-    can be, or else in the given encoding."""
+    can be, or else in the given encoding, or in Windows-1252; UserError if it can be none of
+    them."""
     for encoding in (encoding_called(named or ""), UTF_8):
         try:
             return data.decode(encoding)
         except UnicodeError:
             continue
-    return data.decode(given, "replace")
+    given = content.reading.encoding
+    if given is not None:
+        return data.decode(given, "replace")
+    return decoded_whole(data, UTF_8, content, report)
 
 
 def _unflowed(text: str, is_space_deleted: bool) -> str:

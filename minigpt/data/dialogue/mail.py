@@ -12,12 +12,15 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 
 from ... import UserError
+from ...config.kinds import kind_of_error
 from ..documents.content import Content
 from ..documents.document import Report
 from .letter import ODD, body_of, header_of, moment_of_letter, sender_of
 from .quoted import own_text
 from .turns import Message, clean_text
 
+_UNKNOWN = "letters whose encoding only --encoding can name"
+_UNREADABLE = "letters that cannot be read"
 _PARSER = BytesParser(EmailMessage, policy=email.policy.default)
 _ENVELOPE = re.compile(rb"From(?: |\s*$)")  # the line between two letters begins so
 _DATE = re.compile(  # Mon Jan  1 10:00:00 2024, as most of these lines end
@@ -50,8 +53,8 @@ def threads(lines: Iterable[bytes], content: Content, report: Report) -> Iterato
             letter = _PARSER.parsebytes(data)
             thread = _thread_of(letter, number, homes, ids)
             text = own_text(body_of(letter, content, report), report)
-        except (*ODD, UserError):
-            report.leave_out("letters that cannot be read")
+        except (*ODD, UserError) as error:
+            report.leave_out(_UNKNOWN if kind_of_error(error) == "encoding" else _UNREADABLE)
             continue
 
         if clean_text(text):
