@@ -4,11 +4,11 @@ tables of contents."""
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from .blocks import Block, chapters, documents_of, verses, with_line_breaks
 from .content import Content
 from .document import Document, Report
+from .styles import Style, is_hidden_by
 from .table_rows import TextWithTables
 from .xml import End, Event, Start, events
 from .zipped import opened_zip, part_name, part_of
@@ -52,30 +52,21 @@ def _main_part(archive: zipfile.ZipFile, content: Content) -> str:
     return "word/document.xml"
 
 
-@dataclass
-class _Style:
-    """The format of paragraphs or of characters."""
-
-    name: str = ""  # in lower case
-    base: str = ""  # the id of the style on which it is based
-    is_hidden: bool | None = None  # None if it does not say
-
-
-def _styles(archive: zipfile.ZipFile, main: str, content: Content) -> dict[str, _Style]:
+def _styles(archive: zipfile.ZipFile, main: str, content: Content) -> dict[str, Style]:
     """The styles by their ids, which differ between languages as their names do not."""
     name = part_name("styles.xml", main)
     if name not in archive.namelist():
         return {}
 
-    styles: dict[str, _Style] = {}
-    style = _Style()
+    styles: dict[str, Style] = {}
+    style = Style()
     with part_of(archive, name, content) as part:
         for event in events(part, content):
             if not isinstance(event, Start):
                 continue
             value = event.attributes.get("val", "")
             if event.name == "style":
-                style = styles.setdefault(event.attributes.get("styleId", ""), _Style())
+                style = styles.setdefault(event.attributes.get("styleId", ""), Style())
             elif event.name == "name":
                 style.name = style.name or value.lower()
             elif event.name == "basedOn":
@@ -83,18 +74,6 @@ def _styles(archive: zipfile.ZipFile, main: str, content: Content) -> dict[str, 
             elif event.name == "vanish":
                 style.is_hidden = value not in _OFF
     return styles
-
-
-def _hides(styles: dict[str, _Style], name: str) -> bool | None:
-    """Whether a style hides what has it; None if neither it nor what it is based on says."""
-    seen = set()
-    while name in styles and name not in seen:
-        seen.add(name)
-        style = styles[name]
-        if style.is_hidden is not None:
-            return style.is_hidden
-        name = style.base
-    return None
 
 
 def _level(style: str) -> int:
@@ -131,7 +110,7 @@ class _Paragraph:
 class _Text:
     """Reads the events of the main part."""
 
-    def __init__(self, styles: dict[str, _Style], report: Report):
+    def __init__(self, styles: dict[str, Style], report: Report):
         self._styles = styles
         self._report = report
         self._text = TextWithTables()
@@ -191,8 +170,8 @@ class _Text:
     def _in_paragraph(self, paragraph: _Paragraph, event: Start) -> None:
         value = event.attributes.get("val", "")
         if event.name == "pStyle":
-            paragraph.style = self._styles.get(value, _Style(value.lower())).name
-            paragraph.is_hidden = _hides(self._styles, value) or False
+            paragraph.style = self._styles.get(value, Style(value.lower())).name
+            paragraph.is_hidden = is_hidden_by(value, self._styles) or False
             paragraph.level = _level(paragraph.style)
         elif event.name == "outlineLvl" and value.isdecimal():
             level = int(value[:2]) + 1
@@ -202,7 +181,7 @@ class _Text:
         elif event.name == "r":
             self._is_hidden = paragraph.is_hidden
         elif event.name == "rStyle":
-            is_hidden = _hides(self._styles, value)
+            is_hidden = is_hidden_by(value, self._styles)
             self._is_hidden = paragraph.is_hidden if is_hidden is None else is_hidden
         elif event.name == "vanish":
             self._is_hidden = value not in _OFF

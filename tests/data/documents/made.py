@@ -64,14 +64,14 @@ def p(text: str, style: str = "") -> str:
     return f"<w:p>{properties}{runs}</w:p>"
 
 
-def opendocument(body: str) -> bytes:
-    """An .odt with this body."""
+def opendocument(body: str, styles: str = "", **more: str) -> bytes:
+    """An .odt with this body, styles and further parts."""
     content = (
         f'<o:document-content xmlns:o="{OFFICE}" xmlns:t="{TEXT}" xmlns:table="{TABLE}">'
-        f"<o:body><o:text>{body}</o:text></o:body></o:document-content>"
+        f"{styles}<o:body><o:text>{body}</o:text></o:body></o:document-content>"
     )
     mimetype = "application/vnd.oasis.opendocument.text"
-    return zipped({"mimetype": mimetype, "content.xml": content})
+    return zipped({"mimetype": mimetype, "content.xml": content, **more})
 
 
 def epub(pages: Mapping[str, str], spine: Iterable[str], **more: str | bytes) -> bytes:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..texts import documents, refusal, write
-from .made import CHAPTER, opendocument, zipped
+from .made import CHAPTER, OFFICE, opendocument, zipped
 from .reading import left_out
 
 
@@ -32,8 +32,64 @@ def test_deleted_text_notes_comments_and_contents_are_left_out(tmp_path: Path) -
         "<o:annotation><t:p>a comment</t:p></o:annotation> text</t:p>"
     )
     assert text_of(tmp_path, body) == "kept text"
-    counts = {"tables of contents": 1, "footnotes": 1, "comments": 1}
+    counts = {"deleted parts": 1, "tables of contents": 1, "footnotes": 1, "comments": 1}
     assert left_out(tmp_path / "a.odt") == counts
+
+
+STYLE = "urn:oasis:names:tc:opendocument:xmlns:style:1.0"
+
+
+def style(name: str, family: str, properties: str = "", parent: str = "") -> str:
+    return (
+        f'<s:style xmlns:s="{STYLE}" s:name="{name}" s:family="{family}" '
+        f's:parent-style-name="{parent}"><s:text-properties {properties}/></s:style>'
+    )
+
+
+def test_hidden_text_and_hidden_sections_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A style may be based on one in another part of the file."""
+    automatic = style("T1", "text", parent="Hidden")
+    automatic += style("T2", "text", 's:display="true"', "Hidden") + style("P1", "text")
+    own = f'<o:automatic-styles xmlns:o="{OFFICE}">{automatic}</o:automatic-styles>'
+    hidden = style("Hidden", "text", 's:display="none"', "Hidden")
+    hidden += style("P1", "paragraph", 's:display="none"')
+    shared = f'<o:document-styles xmlns:o="{OFFICE}">{hidden}</o:document-styles>'
+    body = (
+        '<t:p>one<t:span t:style-name="T1"> no</t:span><t:span t:style-name="T2"> two</t:span>'
+        '<t:span t:style-name="P1"/></t:p><t:p t:style-name="P1">no</t:p>'
+        '<t:section t:display="none"><t:p>no</t:p></t:section>'
+        '<t:section t:display="condition" t:is-hidden="true"><t:p>no</t:p></t:section>'
+        '<t:section t:display="true"><t:p>three'
+        '<t:hidden-text t:is-hidden="true">no</t:hidden-text></t:p></t:section>'
+        '<t:p>four<t:hidden-text t:is-hidden="false">.</t:hidden-text></t:p>'
+        '<t:p><t:hidden-paragraph t:is-hidden="true"/>no</t:p>'
+    )
+    data = opendocument(body, styles=own, **{"styles.xml": shared})
+    file = write(tmp_path / "a.odt", data)
+    assert documents(file) == ["one two\n\nthree\n\nfour."]
+    assert left_out(file) == {"hidden parts": 6}
+
+
+def test_indexes_numbers_and_citations_are_left_out_and_counted(tmp_path: Path) -> None:
+    indexes = "".join(f"<t:{name}><t:p>x 1</t:p></t:{name}>" for name in
+                      ("user-index", "object-index", "alphabetical-index"))  # fmt: skip
+    cited = "<t:p>said<t:bibliography-mark>[Fox]</t:bibliography-mark></t:p>"
+    number = '<t:h t:outline-level="1"><t:number>1.</t:number>Crows</t:h>'
+    item = "<t:list><t:list-item><t:number>2.</t:number><t:p>item</t:p></t:list-item></t:list>"
+    file = write(tmp_path / "a.odt", opendocument(number + cited + item + indexes))
+    assert documents(file) == ["Crows\n\nsaid\n\n- item"]
+    assert left_out(file) == {"citations": 1, "tables of contents": 3}
+
+
+def test_a_cell_that_another_one_covers_keeps_its_column(tmp_path: Path) -> None:
+    row = (
+        "<table:table-row><table:table-cell><t:p>a</t:p></table:table-cell>"
+        "<table:covered-table-cell><t:p>old</t:p></table:covered-table-cell>"
+        "<table:table-cell><t:p>b</t:p></table:table-cell></table:table-row>"
+    )
+    file = write(tmp_path / "a.odt", opendocument(f"<table:table>{row}</table:table>"))
+    assert documents(file) == ["a\t\tb"]
+    assert left_out(file) == {"hidden parts": 1}
 
 
 def test_the_field_of_the_title_is_read_and_the_title_of_a_picture_is_not(tmp_path: Path) -> None:
