@@ -83,6 +83,7 @@ _NOTES = {"footnotes", "footnote", "endnotes", "endnote", "reflist"}  # classes 
 _MARK_IN_LINK = re.compile(r"[#¶§🔗]|\[(?:\d{1,3}|[a-z]|(?:note|nb) \d{1,3})\]|[*†‡]{1,3}")
 _MARK_ABOVE = re.compile(r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§]{1,3})[\])]?")  # the line
 _TURNS_THE_PAGE = {"next", "prev", "previous", "up"}  # what a link is for, as its `rel` says
+_QUOTES = ("‘’", "“”")  # of a quotation in another one, and of one that is in none
 _FAR = 64  # tags; no tag that many levels up is ended by another
 _SPACE = re.compile(r"\s")
 
@@ -199,6 +200,13 @@ class _Reader:
             self._rows.append([])
         elif tag.name in ("td", "th") and self._rows:
             self._rows[-1].append([])
+        elif tag.name == "q":
+            self.text(self._quotes[0])
+
+    @property
+    def _quotes(self) -> str:
+        """The marks around the innermost quotation, which browsers add."""
+        return _QUOTES[self._how_many["q"] % 2]
 
     def _end_head(self) -> None:
         """End a head that was not closed, since what comes cannot be in one."""
@@ -235,6 +243,8 @@ class _Reader:
         name = self._open[-1].name
         if name in ("a", "sup"):
             self._end_mark(self._open[-1])
+        if name == "q":
+            self.text(self._quotes[1])
         if name in _PARAGRAPH:
             self.end_paragraph()
         self._open.pop()
@@ -317,7 +327,7 @@ class _Reader:
             inside = replace(inside, is_item=True, is_in_item=True)
         elif re.fullmatch("h[1-6]", tag.name):
             inside = replace(inside, level=int(tag.name[1]), is_item=False)
-        elif tag.name in ("main", "article") or tag.attributes.get("role") == "main":
+        elif tag.name in ("main", "article") or tag.attributes.get("role", "").lower() == "main":
             inside = replace(inside, is_main=True)
 
         if inside.is_left_out:
@@ -339,23 +349,24 @@ class _Reader:
         attributes = tag.attributes
         if not attributes and tag.name not in _FRAME and tag.name != "header":
             return ""
-        for kind in attributes.get("epub:type", "").split():
+        for kind in attributes.get("epub:type", "").lower().split():
             if kind in _BOOK:
                 return _BOOK[kind]
         role = attributes.get("role", "").lower()
         if role in _ROLES:
             return _ROLES[role]
 
-        names = f"{attributes.get('class', '')} {attributes.get('id', '')}"
+        classes = attributes.get("class", "").lower()
         is_block = tag.name in _PARAGRAPH
-        if is_block and not _NOTES.isdisjoint(attributes.get("class", "").split()):
+        if is_block and not _NOTES.isdisjoint(classes.split()):
             return "notes"
-        if tag.name == "ol" and "references" in attributes.get("class", "").split():
+        if tag.name == "ol" and "references" in classes.split():
             return "notes"
-        is_mark = tag.name in ("a", "sup", "span") and _NOTE.search(names.lower()) is not None
+        names = f"{classes} {attributes.get('id', '').lower()}"
+        is_mark = tag.name in ("a", "sup", "span") and _NOTE.search(names) is not None
         if is_mark:
             return "marks of notes"
-        if "hidden" in attributes and attributes["hidden"] != "until-found":
+        if "hidden" in attributes and attributes["hidden"].lower() != "until-found":
             return "hidden parts"
         if "display:none" in attributes.get("style", "").replace(" ", "").lower():
             return "hidden parts"
@@ -372,7 +383,8 @@ def _cites(tag: Tag) -> bool:
     attributes = tag.attributes
     if tag.name != "blockquote":
         return attributes.get("name") == "quote"
-    is_named = "quote" in attributes.get("class", "") or attributes.get("type") == "cite"
+    is_typed = attributes.get("type", "").lower() == "cite"
+    is_named = "quote" in attributes.get("class", "").lower() or is_typed
     return is_named or "border-left:" in attributes.get("style", "").lower().replace(" ", "")
 
 

@@ -47,6 +47,11 @@ def text_of(folder: Path, body: str, head: str = "") -> str:
             "102 Chapter 2 of [3]",
         ),
         ("<h2>Files<a href='#files'>#</a></h2>", "Files"),
+        ("<p>He said <q>no <q lang=de>way</q></q>.", "He said “no ‘way’”."),
+        ("<p>He said <q>no", "He said “no”"),
+        ("a<noembed>no</noembed>b<NOFRAMES><p>no</NOFRAMES>c", "abc"),
+        ("a<div class='Footnotes'>Note</div><OL CLASS='References'><li>Note</ol>b", "a\n\nb"),
+        ("a<DIV ROLE=Navigation>no</DIV>b", "a\n\nb"),
         ("a<div class='footnotes'><p id='n'><a href='#1'>[1]</a> Note</p></div>b", "a\n\nb"),
     ],
 )
