@@ -6,11 +6,14 @@ changes without its sentence is found, and so is a sentence that changes without
 
 import inspect
 import re
+import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import h11
 import pytest
+from packaging.requirements import Requirement
 
 from minigpt.config import ReadingConfig, SampleConfig, TrainConfig, count_parameters
 from minigpt.data import copies, counting, source
@@ -177,3 +180,39 @@ def plain(text: str) -> str:
 def test_a_page_promises_what_the_code_has(page: str) -> None:
     text = plain((ROOT / page).read_text(encoding="utf-8"))
     assert [promise for promise in PROMISES[page] if plain(promise) not in text] == []
+
+
+# What an installation takes on disk, as it is here
+
+
+def needed_by(package: str) -> set[str]:
+    """The names of all packages that one, with its extras, needs; it too."""
+    seen: set[tuple[str, str]] = set()
+    waiting = [Requirement(package)]
+    while waiting:
+        needed = waiting.pop()
+        for extra in {"", *needed.extras} - {e for name, e in seen if name == needed.name}:
+            seen.add((needed.name, extra))
+            for line in metadata.requires(needed.name) or ():
+                further = Requirement(line)
+                if further.marker is None or further.marker.evaluate({"extra": extra}):
+                    waiting.append(further)
+    return {name for name, _ in seen}
+
+
+def megabytes(packages: set[str]) -> float:
+    files = [file.locate() for name in packages for file in metadata.files(name) or ()]
+    return sum(file.stat().st_size for file in files if file.exists()) / 1e6
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="the figures are those of Linux")
+def test_an_installation_takes_as_much_disk_as_is_said() -> None:
+    readme = plain((ROOT / "README.md").read_text(encoding="utf-8"))
+    documents = plain((ROOT / "docs/documents.md").read_text(encoding="utf-8"))
+    alone = needed_by("minigpt-text")
+    assert f"which take {megabytes(needed_by('minigpt-text[studio]')) / 1000:.0f} GB" in readme
+    for extra in ("documents", "parquet"):
+        (said,) = re.findall(rf"\[{extra}\]\" .*?(\d+) MB on disk", documents)
+        size = megabytes(needed_by(f"minigpt-text[{extra}]") - alone)
+        assert size == pytest.approx(float(said), rel=0.1)
