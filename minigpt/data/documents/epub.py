@@ -19,6 +19,7 @@ from .zipped import opened_zip, part_name, part_of
 MIMETYPE = b"application/epub+zip"
 _CONTAINER = "META-INF/container.xml"
 _TEXTS = ("application/x-dtbook+xml", "text/x-oeb1-document")  # in EPUB 2, beside XHTML
+_MOST_FALLBACKS = 10  # one after the other; they may lead back
 _LEAST_CHAPTERS = 5  # files of the spine; fewer are no chapters
 
 
@@ -28,7 +29,11 @@ class _Item(NamedTuple):
     name: str  # in the zip file
     media_type: str
     properties: str
-    is_beside: bool = False  # the order of reading
+    fallback: str = ""  # the id of the file to read if this one is no text
+
+    @property
+    def is_text(self) -> bool:
+        return self.media_type in _TEXTS or "html" in self.media_type
 
 
 def read_epub(content: Content, report: Report) -> Iterator[Document]:
@@ -74,12 +79,9 @@ def _why_left_out(item: _Item, names: set[str]) -> str:
     """Why a file of the spine is not read; empty if it is."""
     if "nav" in item.properties.split():
         return "tables of contents"
-    if item.is_beside:
-        return "parts outside the order of reading"
     if item.name not in names:
         return "chapters that are missing"
-    is_text = item.media_type in _TEXTS or "html" in item.media_type
-    return "" if is_text else "parts that are no text"
+    return "" if item.is_text else "parts that are no text"
 
 
 def _blocks(archive: zipfile.ZipFile, item: _Item, content: Content, report: Report) -> list[Block]:
@@ -113,10 +115,11 @@ def _with_titles(parts: Sequence[list[Block]]) -> list[list[Block]]:
 
 
 def _spine(archive: zipfile.ZipFile, content: Content) -> list[_Item]:
-    """The files of the book in the order of reading."""
+    """The files of the book in the order of the spine. Those that it puts outside the order of
+    reading (linear="no") are in it too: some books say so of their chapters."""
     package = _package(archive, content)
     items: dict[str, _Item] = {}
-    order: dict[str, bool] = {}  # by its id, whether a file is outside the order of reading
+    order: dict[str, None] = {}  # the ids of the files
     with part_of(archive, package, content) as part:
         for event in events(part, content):
             if not isinstance(event, Start):
@@ -126,16 +129,24 @@ def _spine(archive: zipfile.ZipFile, content: Content) -> list[_Item]:
                 href = urllib.parse.unquote(get("href", "").partition("#")[0])
                 name = part_name(href, package)
                 kind = get("media-type", "")
-                items[get("id", "")] = _Item(name, kind, get("properties", ""))
+                items[get("id", "")] = _Item(name, kind, get("properties", ""), get("fallback", ""))
             elif event.name == "itemref":
-                order.setdefault(get("idref", ""), get("linear") == "no")
+                order.setdefault(get("idref", ""))
 
     if not items.keys() & order.keys():
         raise Unreadable(content.source, "the book names no chapters")
-    missing = _Item("", "", "")
-    return [
-        items.get(name, missing)._replace(is_beside=is_beside) for name, is_beside in order.items()
-    ]
+    return [_readable(name, items) for name in order]
+
+
+def _readable(name: str, items: dict[str, _Item]) -> _Item:
+    """The file with this id, or the first that can be read of those that it names in its place."""
+    item = items.get(name, _Item("", "", ""))
+    instead = item
+    for _ in range(_MOST_FALLBACKS):
+        if instead.is_text:
+            return instead
+        instead = items.get(instead.fallback, item)
+    return item
 
 
 def _package(archive: zipfile.ZipFile, content: Content) -> str:

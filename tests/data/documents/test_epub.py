@@ -117,10 +117,9 @@ def test_a_book_of_which_no_chapter_can_be_read_is_refused(tmp_path: Path) -> No
 
 
 def test_files_that_are_not_chapters_are_counted(tmp_path: Path) -> None:
-    pages = {name: page(name) for name in (*NAMES, "answers", "old", "picture")}
+    pages = {name: page(name) for name in (*NAMES, "old", "picture")}
     book = epub(pages, [*pages, "missing"])
     for before, after in (
-        ('idref="answers"', 'idref="answers" linear="no"'),
         ('old.xhtml" media-type="application/xhtml+xml"',
          'old.xhtml" media-type="text/x-oeb1-document"'),
         ('picture.xhtml" media-type="application/xhtml+xml"',
@@ -129,10 +128,36 @@ def test_files_that_are_not_chapters_are_counted(tmp_path: Path) -> None:
         book = with_package(book, before, after)
     file = write(tmp_path / "a.epub", book)
     assert [text[:3].strip() for text in documents(file)] == [*NAMES, "old"]
-    assert left_out(file) == {
-        "parts outside the order of reading": 1, "parts that are no text": 1,
-        "chapters that are missing": 1,
-    }  # fmt: skip
+    assert left_out(file) == {"parts that are no text": 1, "chapters that are missing": 1}
+
+
+def test_what_is_outside_the_order_of_reading_is_read_in_its_place_unless_it_is_notes(
+    tmp_path: Path,
+) -> None:
+    """Books say so of chapters, too."""
+    notes = '<body epub:type="endnotes"><p>a note</p></body>'
+    book = epub({**{name: page(name) for name in NAMES}, "notes": notes}, [*NAMES, "notes"])
+    for name in ("c3", "notes"):
+        book = with_package(book, f'idref="{name}"', f'idref="{name}" linear="no"')
+    file = write(tmp_path / "a.epub", book)
+    assert [text[:2] for text in documents(file)] == NAMES
+    assert left_out(file) == {"notes": 1}
+
+
+def test_a_part_that_cannot_be_read_may_name_another_in_its_place(tmp_path: Path) -> None:
+    """Perhaps one that names a third; or itself, in a circle."""
+    book = epub({name: page(name) for name in (*NAMES, "loop")}, [*NAMES[:4], "loop"])
+    for name, instead in (("c1", "c2"), ("c2", "c5"), ("loop", "loop")):
+        kind = 'media-type="application/xhtml+xml"'
+        before = f'{name}.xhtml" {kind}'
+        after = f'{name}.xhtml" media-type="application/pdf" fallback="{instead}"'
+        book = with_package(book, before, after)
+    book = with_package(book, '<itemref idref="c2"/>', "")
+    file = write(tmp_path / "a.epub", book)
+    text = "".join(documents(file))
+    assert [text.count(f"{name}\n") for name in NAMES] == [0, 0, 1, 1, 1]
+    assert text.startswith("c5")
+    assert left_out(file) == {"parts that are no text": 1}
 
 
 def with_package(book: bytes, before: str, after: str) -> bytes:
