@@ -97,10 +97,12 @@ class BestWeights:
             return
         self.put_aside()
         problem = f"the best weights could not be written to {self._folder / WEIGHTS}"
+        kind = self._disk.kind_of_problem
+        remedy = _remedy(kind, self._folder)
         if not has_checkpoint(self._folder):
-            remedy = "and neither could a checkpoint; make room and train again"
-            raise UserError(f"{problem}, {remedy}", kind=self._disk.kind_of_problem)
-        raise UserError(f"{problem}; {_remedy(self._folder)}", kind=self._disk.kind_of_problem)
+            problem += ", and neither could a checkpoint"
+            remedy = f"{_preparation(kind)}, then train again"
+        raise UserError(f"{problem}; {remedy}", kind=kind)
 
     def put_aside(self) -> None:
         """Write those that are not where they belong beside the checkpoint."""
@@ -158,10 +160,20 @@ def _put_in_place(folder: Path) -> None:
         reason = why_not_written(error, aside)
         problem = f"the best weights could not be moved from {aside} to {folder / WEIGHTS}"
         kind = kind_of_error(error)
-        raise UserError(f"{problem}: {reason}; {_remedy(folder)}", kind=kind) from None
+        remedy = _remedy(kind, folder)
+        raise UserError(f"{problem}: {reason}; {remedy}", kind=kind) from None
 
 
-def _remedy(folder: Path) -> str:
-    """What to do where a file cannot be written."""
-    others = "end the programs that have it open, or " if is_windows() else ""
-    return f"{others}make room there, then continue with --resume --out {quote_path(folder)}"
+def _remedy(kind: str, folder: Path) -> str:
+    """What to do where a file could not be written, by the kind of the error."""
+    return f"{_preparation(kind)}, then continue with --resume --out {quote_path(folder)}"
+
+
+def _preparation(kind: str) -> str:
+    """What to do before it is tried again."""
+    if kind == "disk_full":
+        return "make room there"
+    if kind == "no_permission":
+        others = "end the programs that have it open, or " if is_windows() else ""
+        return f"{others}allow writing there"
+    return "see to it that such a file can be written there"

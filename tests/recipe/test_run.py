@@ -2,6 +2,7 @@
 that fails leaves nothing, a resume that is refused changes nothing.
 """
 
+import errno
 import itertools
 import json
 import os
@@ -30,7 +31,7 @@ from minigpt.recipe.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
 from minigpt.runs import weights
 from minigpt.runs.atomic import unfinished_name
-from minigpt.runs.folder import METRICS, PLAN, WEIGHTS, read_config, read_metrics
+from minigpt.runs.folder import BEST, CHECKPOINT, METRICS, PLAN, WEIGHTS, read_config, read_metrics
 from minigpt.runs.journal import JOURNAL, ROWS
 from minigpt.runs.listing import newest_run
 from minigpt.training import saving
@@ -372,19 +373,25 @@ def test_every_file_of_a_run_has_the_permissions_of_any_new_file() -> None:
     assert len(modes) > 7 and set(modes.values()) == {"0o640"}, modes
 
 
+NO_ROOM = OSError(errno.ENOSPC, "No space left on device")
+
+
 def refuse(*_: Any) -> None:
-    raise OSError(28, "No space left on device")
+    raise NO_ROOM
 
 
-def refuse_weights(monkeypatch: pytest.MonkeyPatch, after: int = 0) -> None:
-    """The disk has no room for weights, but for those that a run begins with and as many more."""
+def refuse_weights(
+    monkeypatch: pytest.MonkeyPatch, after: int = 0, error: OSError | None = None
+) -> None:
+    """No weights can be written but for those that a run begins with and as many more, since the
+    disk has no room or for another error."""
     plain, written = weights.save_tensors, list[Path]()
 
     def save(tensors: Any, path: Path, *metadata: Any, **named: Any) -> None:
         if not path.parent.name.startswith(".new-"):  # in which a run is begun
             written.append(path)
             if len(written) > after:
-                refuse()
+                raise error or NO_ROOM
         plain(tensors, path, *metadata, **named)
 
     monkeypatch.setattr(weights, "save_tensors", save)
@@ -416,6 +423,44 @@ def test_a_run_of_which_nothing_could_be_written_says_so(monkeypatch: pytest.Mon
         UserError, match=r"could not be written to .*, and neither could a checkpoint; make room"
     ):
         train_tiny()
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "make room there"),
+        (errno.EDQUOT, "make room there"),
+        (errno.EACCES, "allow writing there"),
+        (errno.EROFS, "see to it that such a file can be written there"),
+        (errno.EFBIG, "see to it that such a file can be written there"),
+        (errno.ENOLCK, "see to it that such a file can be written there"),
+    ],
+)
+def test_the_advice_after_weights_that_could_not_be_written_follows_the_reason(
+    number: int,
+    advice: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    refuse_weights(monkeypatch, error=OSError(number, os.strerror(number)))
+    assert main(["train", "my.txt", *TINY_OPTIONS]) == 2
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert last_line.endswith(f"; {advice}, then continue with --resume --out runs/my")
+
+    # Those that were put aside have to take their place.
+    rename = saving.rename
+
+    def refuse_rename(source: Path, target: Path) -> None:
+        if target.name == WEIGHTS:
+            raise OSError(number, os.strerror(number))
+        rename(source, target)
+
+    aside = Path("runs/my", CHECKPOINT, BEST)
+    shutil.copyfile(Path("runs/my", WEIGHTS), aside)
+    monkeypatch.setattr(saving, "rename", refuse_rename)
+    assert main(["train", "--resume", "--out", "runs/my"]) == 2
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert f"{os.strerror(number)}; {advice}, then continue with" in last_line
 
 
 # Resuming
