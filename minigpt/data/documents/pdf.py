@@ -42,7 +42,8 @@ _ENDS = re.compile(r"[.!?:;…][\"'”’»)\]]*$")
 _AFTER_HYPHEN = {  # words before which a hyphen stands for a part that comes later
     "und", "oder", "bis", "bzw", "sowie", "and", "or", "to", "et", "ou", "e", "y", "en",
 }  # fmt: skip
-_HYPHEN = re.compile(r"(\w+)[-\u00ad\u2010]$")
+_SOFT_HYPHEN = "\u00ad"
+_HYPHEN = re.compile(r"(\w+)[-\u2010]$")
 _FORMS = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")  # ligatures, letters as they are in a word
 _UNTOLD_PAGES = "pages whose letters the file does not tell"
 _PICTURES = "pages that are pictures"
@@ -106,6 +107,8 @@ def _lines_of_page(page: dict[str, Any], report: Report) -> tuple[list[_Line], s
 
     report.leave_out("signs whose letters the file does not tell", untold)
     report.leave_out("texts in figures", page["texts_in_figures"])
+    report.leave_out("comments", page["comments"])
+    report.leave_out("fields of forms", page["fields"])
     lines = _lines(page["boxes"])
     is_picture = page["has_picture"] and not any(map(str.isalpha, written))
     return lines, _PICTURES if is_picture else ""
@@ -139,7 +142,9 @@ def _lines(boxes: list[list[tuple[str, int]]]) -> list[_Line]:
 
 def _readable(text: str) -> str:
     """The text of a line in usual letters, with single spaces."""
-    told = text.replace(_UNTOLD, "")
+    told = text.replace(_UNTOLD, "").rstrip()
+    if told.endswith(_SOFT_HYPHEN):
+        told = f"{told[:-1]}-"  # at the end of a line it is seen
     return in_one_line(_FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), told))
 
 

@@ -9,6 +9,7 @@ from pdfminer.converter import PDFPageAggregator
 from pdfminer.layout import LAParams, LTChar
 from pdfminer.pdffont import PDFUnicodeNotDefined
 from pdfminer.pdfinterp import PDFPageInterpreter, PDFResourceManager
+from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import resolve1
 from pdfminer.psparser import PSLiteral
 from pdfminer.utils import decode_text
@@ -16,6 +17,18 @@ from pdfminer.utils import decode_text
 UNTOLD = "\ufffd"
 _NO_LETTER = re.compile("[\x00-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # what maps have for none
 _BULLETS = {"\uf0b7": "•", "\uf0a7": "▪"}  # of the fonts Symbol and Wingdings
+
+
+class Page(PDFPage):
+    """A page, which may be damaged."""
+
+    def __init__(self, document: Any, pageid: object, attributes: Any, label: str | None):
+        self.is_damaged = False
+        try:
+            super().__init__(document, pageid, attributes, label)
+        except Exception:  # of any kind: the library does not say which
+            self.pageid = pageid
+            self.is_damaged = True
 
 
 class Layouts:

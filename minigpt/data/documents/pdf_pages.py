@@ -25,10 +25,9 @@ _GAP = 0.1  # of a letter's size: so far from the one before, another word begin
 def pages(stream: Any) -> Iterator[Any]:
     """The outline, then each page."""
     from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError
-    from pdfminer.pdfpage import PDFPage
     from pdfminer.pdfparser import PDFParser
 
-    from .pdf_device import Layouts
+    from .pdf_device import Layouts, Page
 
     logging.disable()
     try:
@@ -36,7 +35,7 @@ def pages(stream: Any) -> Iterator[Any]:
         yield {"outline": _outline(document), "pages": _how_many(document)}
         stream.seek(0)
         layouts = Layouts()
-        for page in PDFPage.get_pages(stream):
+        for page in Page.get_pages(stream):
             yield _page(layouts, page)
     except PDFEncryptionError:
         raise Told("is protected by a password, or encrypted", "locked") from None
@@ -48,6 +47,8 @@ def _page(layouts: Any, page: Any) -> dict[str, Any]:
     """What a page holds. One that is damaged does not cost the others."""
     from pdfminer.layout import LTFigure, LTImage
 
+    if page.is_damaged:
+        return {"is_damaged": True}
     try:
         layout = layouts.of_page(page)
     except (MemoryError, RecursionError):
@@ -65,7 +66,30 @@ def _page(layouts: Any, page: Any) -> dict[str, Any]:
         "boxes": boxes,
         "has_picture": any(isinstance(part, LTFigure | LTImage) for part in layout),
         "texts_in_figures": len(with_text),
+        **_beside(page),
     }
+
+
+def _beside(page: Any) -> dict[str, int]:
+    """How many comments and filled fields of a form stand on a page; none if they are damaged."""
+    from pdfminer.pdftypes import resolve1
+    from pdfminer.psparser import LIT
+
+    counts = {"comments": 0, "fields": 0}
+    try:
+        found = [resolve1(one) for one in resolve1(page.annots) or []]
+        for one in (one for one in found if isinstance(one, dict)):
+            kind = resolve1(one.get("Subtype"))
+            if kind is LIT("Widget"):
+                parent = resolve1(one.get("Parent"))
+                inherited = parent.get("V") if isinstance(parent, dict) else None
+                value = resolve1(one.get("V", inherited))
+                counts["fields"] += isinstance(value, bytes) and bool(value.strip())
+            elif kind not in (LIT("Link"), LIT("Popup")):
+                counts["comments"] += bool(resolve1(one.get("Contents")))
+    except Exception:  # of any kind: the text can be read without them
+        return counts
+    return counts
 
 
 def _boxes(container: Any) -> Iterator[list[tuple[str, int]]]:
@@ -133,10 +157,10 @@ def _how_many(document: Any) -> int:
 
 def _outline(document: Any) -> list[tuple[int, str]]:
     """The entries of the outline; none if it is damaged."""
-    from pdfminer.pdfpage import PDFPage
+    from .pdf_device import Page
 
     try:
-        numbers = {page.pageid: number for number, page in enumerate(_first(PDFPage, document))}
+        numbers = {page.pageid: number for number, page in enumerate(_first(Page, document))}
         entries = list(itertools.islice(document.get_outlines(), _MOST_ENTRIES))
         levels = Counter(level for level, *_ in entries)
         highest = min((level for level, count in levels.items() if count > 1), default=0)

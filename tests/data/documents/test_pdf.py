@@ -235,6 +235,36 @@ def test_a_damaged_page_does_not_cost_the_others_and_a_missing_one_is_counted(
     assert left_out(file) == {"pages that are missing in the file": 1}
 
 
+def test_a_page_whose_reading_fails_costs_neither_the_others_nor_the_outline(
+    tmp_path: Path,
+) -> None:
+    pages = [[f"The chapter {name}", *([LINE] * 20)] for name in "abcdef"]
+    whole = pdf(*pages, ["gone"], outline=[(n, f"The chapter {'abcdef'[n]}") for n in range(6)])
+    before, _, after = whole.rpartition(b"/MediaBox [0 0")
+    file = write(tmp_path / "a.pdf", before + b"/MediaBox [/ 0" + after)
+    assert len(documents(file)) == 6
+    assert left_out(file)["pages that are damaged"] == 1
+
+
+def test_a_word_that_a_soft_hyphen_divides_is_one(tmp_path: Path) -> None:
+    page = shown("This is an exam\u00ad") + "T* " + shown("ple of it.")
+    file = write(tmp_path / "a.pdf", pdf_in_font(page, told={**ASCII, "\u00ad": "\u00ad"}))
+    assert documents(file) == ["This is an example of it."]
+
+
+def test_comments_and_fields_of_a_form_are_counted(tmp_path: Path) -> None:
+    annotations = (
+        "<< /Subtype /Text /Contents (a comment) >> << /Subtype /Highlight /Contents () >> "
+        "<< /Subtype /Link /Contents (a link) >> << /Subtype /Widget /V (Anna) >> "
+        "<< /Subtype /Widget /Parent << /V (Otto) >> >> << /Subtype /Widget /V /Off >> 7 [/x]"
+    )
+    page = b"/Type /Page /Parent"
+    annotated = page.replace(b"/Parent", f"/Annots [{annotations}] /Parent".encode())
+    file = write(tmp_path / "a.pdf", pdf([LINE]).replace(page, annotated))
+    assert documents(file) == [LINE]
+    assert left_out(file) == {"comments": 1, "fields of forms": 2}
+
+
 def test_of_a_text_that_all_is_in_a_figure_the_figure_is_read(tmp_path: Path) -> None:
     figure = f"BT /F1 10 Tf 50 700 Td ({LINE}) Tj ET"
     form = (
