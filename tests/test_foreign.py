@@ -103,8 +103,9 @@ def test_a_gpt_is_a_gpt_whatever_its_config_its_type_and_how_it_is_trained(
     ]
     of_half, compiled_block = copy.deepcopy(model).half(), copy.deepcopy(model)
     compiled_block.blocks[0] = torch.compile(compiled_block.blocks[0], backend="eager")
-    compiled = [torch.compile(model, backend="eager"), nn.DataParallel(model), compiled_block]
-    for same in (*copies, frozen, without_dropout, of_half, *compiled):
+    compiled = torch.compile(model, backend="eager")
+    wrapped = [compiled, nn.DataParallel(model), nn.DataParallel(compiled), compiled_block]
+    for same in (*copies, frozen, without_dropout, of_half, *wrapped):
         assert network_name(same) == "GPT"
 
 

@@ -46,6 +46,9 @@ def test_the_option_run_means_the_same_to_every_command(
     assert type_("export --run fables")[1] == "exports/fables-hf\n"
     assert type_("evaluate", "--run", "fables", text)[1].startswith("runs/fables: ")
     assert type_("evaluate", text, "--run", "fables")[1].startswith("runs/fables: ")
+    Path("texts").mkdir()
+    shutil.copy(text, "texts")
+    assert type_("evaluate", "texts", "--run", "fables")[1].startswith("runs/fables: ")
     assert "explaining with runs/fables" in type_("explain", "the fox", "--run", "fables")[2]
     app = pytest.importorskip("minigpt.serve.app")
     served: list[str] = []

@@ -51,6 +51,17 @@ def test_project_gutenberg_s_header_and_licence_are_left_out(begin: str, tmp_pat
     assert documents(file) == ["A crow."]
 
 
+def test_what_stands_between_two_books_of_project_gutenberg_stays(tmp_path: Path) -> None:
+    """Also where the second book has no first line of a header."""
+    begin, end = (
+        f"*** {word} OF THE PROJECT GUTENBERG EBOOK CROWS ***" for word in ("START", "END")
+    )
+    licence = "Licence\nto hear about new eBooks."
+    book = f"Title: Crows\n\n{begin}\n\nA crow.\n\n{end}\n{licence}\n"
+    file = write(tmp_path / "a.txt", f"{book}\nMy own words.\n\n{book}")
+    assert documents(file) == ["A crow.", "My own words.\n\nTitle: Crows", "A crow."]
+
+
 def test_a_byte_order_mark_is_no_text_wherever_it_is(tmp_path: Path) -> None:
     assert documents(write(tmp_path / "a.txt", "\ufeffa\ufeffb")) == ["ab"]
     assert documents(write(tmp_path / "b.txt", "\ufeff")) == []

@@ -90,6 +90,7 @@ ODD: list[Any] = [
     "<|tu<|turn|>rn|> <<|speaker|>> <|endoftext|>",
     [{"type": "text", "text": "Did you "}, {"type": "text", "text": "feed\nher?"}],
     [{"text": "<|tu"}, {"text": "rn|>"}],
+    "<|tu\u200brn|><|spea\u00adker|>Anna: yes",
     [],
     "one\r\ntwo\rthree\u2028four\x0cfive\x85six",
     "zero\u200bwidth so\u00adft \u202eback\u202c \ufeff\x07",

@@ -1,6 +1,7 @@
 """What a page tells of a model besides its weights."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,12 @@ def test_the_history_of_a_long_run_is_bounded_and_keeps_both_ends(run: FoundMode
     assert (first["step"], first["sample"]) == (1, "xq xq")
     assert (last["step"], last["seconds"], last["validation"]) == (300, 600.0, 1.8)
     assert last["sample"].startswith('"Oh no,"')
+
+
+def test_the_history_of_a_step_ends_with_its_own_evaluation(run: FoundModel) -> None:
+    at_step = replace(run, step=100)
+    assert [row["step"] for row in about.history(at_step)] == list(range(1, 101))
+    assert about.facts(at_step)["seconds"] == 200.0
 
 
 def test_what_is_not_known_of_a_model_is_none(tmp_path: Path) -> None:

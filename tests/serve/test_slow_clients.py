@@ -1,4 +1,4 @@
-"""A client that sends slowly is waited for as long as something comes, and no longer."""
+"""A client that sends a body slowly is waited for as long as something comes, and no longer."""
 
 import asyncio
 import socket
@@ -64,3 +64,32 @@ def test_a_slow_upload_is_waited_for_while_something_comes(tmp_path: Path, sends
         head = "POST /api/enter HTTP/1.1"
         answer = asyncio.run(ask_slowly(server, listening, head, sends=sends))
     assert answer.startswith(b"HTTP/1.1 401") if sends else answer == b""
+
+
+async def send_a_slow_head(server: Any, listening: socket.socket) -> bytes:
+    """The answer to a request whose head comes a byte at a time, the server looking for slow
+    clients after each."""
+    serving = asyncio.create_task(server.serve([listening]))
+    port = listening.getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"GET /health HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n".encode()
+    for i in range(LOOKS):
+        writer.write(head[i : i + 1])
+        await asyncio.sleep(0.02)  # in which it arrives
+        await server.config.callback_notify()
+    try:
+        writer.write(head[LOOKS:])
+        answer = await reader.read()
+    except ConnectionResetError:
+        answer = b""
+    writer.close()
+    server.should_exit = True
+    await serving
+    return answer
+
+
+def test_a_head_that_comes_slowly_is_not_waited_for(tiny_run: Path) -> None:
+    local = Local(tiny_run)
+    server = make_server(local.app, local.config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        assert asyncio.run(send_a_slow_head(server, listening)) == b""

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.journal import JOB, JOURNAL, LOG
+from minigpt.runs.atomic import unfinished_name
+from minigpt.runs.journal import JOB, JOURNAL, LOG, ROWS
 from minigpt.studio.errors import Refusal
 from minigpt.studio.runs.removal import (
     empty_bin,
@@ -95,6 +96,7 @@ def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace, states
         if name == "with-mine":
             (run / "mine.txt").write_text("mine")
             (run / JOURNAL / "link").symlink_to(outside)
+        (run / JOURNAL / unfinished_name(ROWS)).touch()  # a process was killed
         put_into_bin(workspace, states, run)
 
     empty_bin(workspace)

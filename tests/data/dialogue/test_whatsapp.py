@@ -117,6 +117,17 @@ def test_a_date_that_could_be_either_is_read_so_that_time_goes_on() -> None:
     assert [message.time.month for message in read(text) if message.time] == [2, 2, 2, 2, 3]
 
 
+def test_noon_has_a_word_of_its_own_in_chinese() -> None:
+    text = """\
+2023/12/31 上午12:05 - Anna: one
+2023/12/31 上午9:41 - Otto: two
+2023/12/31 中午12:30 - Anna: three
+2023/12/31 下午1:05 - Otto: four
+"""
+    times = [(time.hour, time.minute) for _, _, time in read(text) if time is not None]
+    assert times == [(0, 5), (9, 41), (12, 30), (13, 5)]
+
+
 def test_what_lost_its_invisible_marks_is_left_out_too() -> None:
     text = """\
 2/9/21, 7:26 pm - Messages and calls are end-to-end encrypted. Tap to learn more.
