@@ -4,6 +4,7 @@ One class is made of the parts that its `GPTConfig` names, whatever they are. Th
 comes from `minigpt.attention`.
 """
 
+import contextlib
 import functools
 import math
 import threading
@@ -291,6 +292,25 @@ def unwrapped(model: nn.Module) -> nn.Module:
     while _is_wrapper(model):
         model = next(model.children())
     return model
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Within, the model is in evaluation mode; then each of its parts is in the mode it was in."""
+    with same_modes(model):
+        model.eval()
+        yield
+
+
+@contextlib.contextmanager
+def same_modes(model: nn.Module) -> Iterator[None]:
+    """Afterwards each part of the model is in the mode, training or not, that it was in."""
+    modes = {part: part.training for part in model.modules()}
+    try:
+        yield
+    finally:
+        for part, was_training in modes.items():
+            part.training = was_training
 
 
 def _is_wrapper(part: object) -> bool:

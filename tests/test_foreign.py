@@ -247,6 +247,19 @@ def test_torch_writes_with_a_wrapped_gpt_as_with_the_gpt_itself(wrap: Any) -> No
     assert window.next_logits().shape == (2, 11)
 
 
+def test_writing_with_a_model_leaves_each_part_of_it_in_the_mode_it_was_in() -> None:
+    """And nothing is dropped while it writes."""
+    model = GPT(GPTConfig(11, context_length=8, emb_dim=8, num_heads=2, dropout=0.5)).train()
+    model.blocks[0].eval()
+    modes = [part.training for part in model.modules()]
+    engine = TorchGPT(model)
+    ids = np.array([[3, 1, 4]])
+    np.testing.assert_array_equal(engine(ids), engine(ids))
+    cached = engine.next_logits(ids, engine.new_cache(1))
+    np.testing.assert_allclose(cached, engine(ids)[:, -1], atol=1e-5)
+    assert [part.training for part in model.modules()] == modes
+
+
 def test_a_gpt_is_still_written_with_by_the_glass_engine() -> None:
     assert isinstance(engine_of(gpt()), NumpyGPT)
 

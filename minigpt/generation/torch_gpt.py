@@ -8,7 +8,15 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..model import Caches, has_hooks, network_name, tensors_of, unwrapped, without_weights
+from ..model import (
+    Caches,
+    evaluating,
+    has_hooks,
+    network_name,
+    tensors_of,
+    unwrapped,
+    without_weights,
+)
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 
@@ -32,7 +40,7 @@ class TorchGPT:
     def __init__(self, model: nn.Module, context_length: int | None = None):
         model = unwrapped(model)
         config: Any = getattr(model, "config", None)
-        self.model: Any = model.eval()
+        self.model: Any = model
         self.context_length: int = context_length or config.context_length
         self._has_caches = _is_exactly_gpt(model)
 
@@ -43,7 +51,7 @@ class TorchGPT:
 
     def __call__(self, token_ids: TokenIds) -> Array:
         """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
-        with torch.inference_mode():
+        with torch.inference_mode(), evaluating(self.model):
             return _array(self.model(self._tensor(token_ids)))
 
     def next_logits(self, token_ids: TokenIds, cache: Caches | WholeTexts) -> Array:
@@ -52,7 +60,7 @@ class TorchGPT:
             cache.token_ids = np.concatenate((cache.token_ids, token_ids), axis=1)
             return self(cache.token_ids)[:, -1]
 
-        with torch.inference_mode():
+        with torch.inference_mode(), evaluating(self.model):
             return _array(self.model(self._tensor(token_ids), caches=cache)[:, -1])
 
     def new_cache(

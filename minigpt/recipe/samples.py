@@ -13,8 +13,7 @@ from ..config import GPT_NAME, counted
 from ..generation.results import visible
 from ..generation.torch_gpt import engine_of, glass_of
 from ..generation.writer import Writer
-from ..model import network_name
-from ..training.evaluation import evaluating
+from ..model import evaluating, network_name
 from ..training.messages import say_text_of_a_model
 from .result import first_words
 

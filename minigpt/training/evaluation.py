@@ -3,7 +3,6 @@
 The trainer evaluates on its validation tokens, `recipe/evaluate.py` on text files of any size.
 """
 
-import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence, to_predict, unmarked
 from ..data.dialogue.counted import IGNORED, MarkedTokens
+from ..model import evaluating
 from . import distributed, workers
 from .loss import token_cross_entropy
 from .precision import autocast
@@ -205,25 +205,6 @@ def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> 
         stride=stride,
         right=None if math.isnan(right) else right / max(count, 1),
     )
-
-
-@contextlib.contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Within, the model is in evaluation mode; then each of its parts is in the mode it was in."""
-    with same_modes(model):
-        model.eval()
-        yield
-
-
-@contextlib.contextmanager
-def same_modes(model: nn.Module) -> Iterator[None]:
-    """Afterwards each part of the model is in the mode, training or not, that it was in."""
-    modes = {part: part.training for part in model.modules()}
-    try:
-        yield
-    finally:
-        for part, was_training in modes.items():
-            part.training = was_training
 
 
 def windows_of(

@@ -10,9 +10,8 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..data.lengths import check_context
-from ..model import GPT, unwrapped
+from ..model import GPT, evaluating, unwrapped
 from . import distributed
-from .evaluation import evaluating
 
 _CONTEXT_LENGTH = 256  # of a network that does not say how far back it looks
 

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
-from ..model import GPT
+from ..model import GPT, evaluating, same_modes
 from ..runs.folder import INTERPOLATION, is_kept
 from ..runs.journal import Journal
 from ..runs.listing import Run
@@ -25,7 +25,6 @@ from .checkpoint import Trained, TrainingState
 from .descent import GradientDescent
 from .disk import Disk
 from .divergence import Diverged, advice, check_finite, check_weights
-from .evaluation import evaluating, same_modes
 from .folder import (
     check_same_text,
     kept_journal,
