@@ -30,8 +30,10 @@ def heatmap(axes, matrix, rows=(), columns=(), title="", *, signed=False, number
     gap = min(1, 6 / len(matrix))  # between squares
     axes.pcolormesh(shown, cmap=colours, norm=scale, edgecolors="white", linewidth=gap)
     axes.set(facecolor=FORBIDDEN, aspect="equal", title=title)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=90 if len(columns) else 0)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    axes.set_xticks(
+        np.arange(len(columns)) + 0.5, columns, parse_math=False, rotation=90 if len(columns) else 0
+    )
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, parse_math=False)
     axes.invert_yaxis()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

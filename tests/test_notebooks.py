@@ -1,5 +1,6 @@
 """The notebooks run, and their .ipynb show what running them gives: `make test-notebooks`."""
 
+import importlib
 import runpy
 import subprocess
 import sys
@@ -158,3 +159,14 @@ def test_what_varies_is_not_compared_but_its_pictures_are() -> None:
     varies = ("varies",)
     assert difference(notebook("a fox"), notebook("an owl", tags=varies)) == ""
     assert "pictures" in difference(notebook(pictures=1), notebook("an owl", tags=varies))
+
+
+def test_a_heatmap_shows_its_labels_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as tokens of a text, in which a dollar is no mathematics."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "notebooks")
+    pictures = importlib.import_module("pictures")
+    figure, axes = pictures.plt.subplots()
+    labels = ["a$^x^^$", "$5"]
+    pictures.heatmap(axes, [[0.5, 1.0], [0.1, 0.2]], labels, labels)
+    figure.canvas.draw()
+    pictures.plt.close(figure)
