@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import tiktoken
 from hypothesis import HealthCheck, settings
-from tiktoken_ext.openai_public import r50k_pat_str
 
 import minigpt
 from minigpt.recipe import run as recipe_run
@@ -21,6 +20,7 @@ from minigpt.recipe.speed import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
 from minigpt.tokenizer import END_OF_TEXT
+from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
 from minigpt.training import picture
 
 from .data.dialogue.chats import some_chat, some_script
@@ -225,7 +225,7 @@ def small_gpt2(monkeypatch: pytest.MonkeyPatch) -> tiktoken.Encoding:
     tokens += [b"th", b"the", b" the", b"lo", b"Hel", b"Hello", b"He", b"wor", b"\n\n", b"or"]
     encoding = tiktoken.Encoding(
         "gpt2",
-        pat_str=r50k_pat_str,
+        pat_str=GPT2_PATTERN,
         mergeable_ranks={token: rank for rank, token in enumerate(tokens)},
         special_tokens={END_OF_TEXT: len(tokens)},
     )
