@@ -96,6 +96,6 @@ def test_a_screen_that_comes_after_the_studio_has_closed_is_not_shown(
     closed.wait_for()
     route, answer = held.pop()
     route.fulfill(response=answer)
-    page.get_by_text("To come back, start minigpt studio again.").wait_for()
+    page.get_by_text("To come back, start minigpt studio again.").first.wait_for()
     page.wait_for_timeout(500)
     assert closed.is_visible()
