@@ -49,6 +49,7 @@ CHECKPOINT = "checkpoint"  # a folder, which holds
 LAST = "last.safetensors"
 PREVIOUS = "previous.safetensors"
 KEPT = "kept"  # a folder, which holds the weights of single steps
+STEP_NAME = "(?:0|[1-9][0-9]{0,14})"  # a pattern of what they are called, without the ending
 FIRST = "0.safetensors"  # in it: those before training
 DAMAGED = "damaged.safetensors"  # in `checkpoint` too: a last one that could not be read
 BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
@@ -65,7 +66,7 @@ _FILES = tuple(
     re.compile(pattern)
     for pattern in (
         *(re.escape(f"{CHECKPOINT}/{name}") for name in _IN_CHECKPOINT),
-        rf"{KEPT}/(0|[1-9][0-9]{{0,14}})\.(safetensors|html)",  # weights of steps, and their pages
+        rf"{KEPT}/{STEP_NAME}\.(safetensors|html)",  # weights of steps, and their pages
         *(re.escape(f"{JOURNAL}/{name}") for name in (*JOURNAL_FILES, *STUDIO_FILES)),
         r"events\.out\.tfevents\..*",  # which --log tensorboard writes
         WANDB,

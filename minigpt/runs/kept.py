@@ -8,11 +8,11 @@ from pathlib import Path
 from .. import UserError
 from ..interop.hub import PREFIX
 from .atomic import whole_name
-from .folder import KEPT
+from .folder import KEPT, STEP_NAME
 
 _WEIGHTS = ".safetensors"
 _PAGE = ".html"
-_STEP = re.compile(r"0|[1-9][0-9]{0,14}")
+_STEP = re.compile(STEP_NAME)
 _MOST_LISTED = 24
 
 

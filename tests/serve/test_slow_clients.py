@@ -17,24 +17,21 @@ from minigpt.studio.workspace import Workspace
 from .conftest import Local
 
 LOOKS = 4  # of the server at its clients
+BODY = b"{" + b" " * LOOKS + b"}"
 
 
-async def ask_slowly(server: Any, listening: socket.socket, head: str, *, sends: bool) -> bytes:
-    """The answer to a request whose body comes a byte at a time, the server looking for slow
-    clients after each; or whose body does not come at all."""
+async def answer_to(server: Any, listening: socket.socket, begins: bytes, rest: bytes) -> bytes:
+    """The answer to a request of which all begins at once but the rest, which comes a byte at a
+    time. After each of the first bytes the server looks for slow clients."""
     serving = asyncio.create_task(server.serve([listening]))
-    port = listening.getsockname()[1]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = b"{" + b" " * LOOKS + b"}"
-    usual = f"Host: localhost:{port}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}\r\n{usual}Content-Length: {len(body)}\r\n\r\n".encode())
-
-    for i in range(len(body)):
-        if sends:
-            writer.write(body[i : i + 1])
-        await asyncio.sleep(0.02)  # in which it arrives
+    reader, writer = await asyncio.open_connection("127.0.0.1", listening.getsockname()[1])
+    writer.write(begins)
+    for i in range(max(len(rest), LOOKS)):
+        writer.write(rest[i : i + 1])
+        await asyncio.sleep(0.02 if i < LOOKS else 0)  # in which it arrives
         if i < LOOKS:
             await server.config.callback_notify()
+
     try:
         answer = await reader.read()
     except ConnectionResetError:
@@ -45,13 +42,20 @@ async def ask_slowly(server: Any, listening: socket.socket, head: str, *, sends:
     return answer
 
 
+def head_of(request: str, port: int) -> bytes:
+    """The head of a request with a body of the bytes in `BODY`."""
+    lines = [request, f"Host: localhost:{port}", "Connection: close"]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(BODY)}", "", ""]
+    return "\r\n".join(lines).encode()
+
+
 @pytest.mark.parametrize("sends", [True, False])
 def test_a_slow_request_is_waited_for_while_something_comes(tiny_run: Path, sends: bool) -> None:
     local = Local(tiny_run)
     server = make_server(local.app, local.config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        head = "POST /v1/completions HTTP/1.1"
-        answer = asyncio.run(ask_slowly(server, listening, head, sends=sends))
+        head = head_of("POST /v1/completions HTTP/1.1", listening.getsockname()[1])
+        answer = asyncio.run(answer_to(server, listening, head, BODY if sends else b""))
     assert answer.startswith(b"HTTP/1.1 200") if sends else answer == b""
 
 
@@ -61,35 +65,14 @@ def test_a_slow_upload_is_waited_for_while_something_comes(tmp_path: Path, sends
     with studio.running(), socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         server = make_studio_server(make_app(studio, port))
-        head = "POST /api/enter HTTP/1.1"
-        answer = asyncio.run(ask_slowly(server, listening, head, sends=sends))
+        head = head_of("POST /api/enter HTTP/1.1", port)
+        answer = asyncio.run(answer_to(server, listening, head, BODY if sends else b""))
     assert answer.startswith(b"HTTP/1.1 401") if sends else answer == b""
-
-
-async def send_a_slow_head(server: Any, listening: socket.socket) -> bytes:
-    """The answer to a request whose head comes a byte at a time, the server looking for slow
-    clients after each."""
-    serving = asyncio.create_task(server.serve([listening]))
-    port = listening.getsockname()[1]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = f"GET /health HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n".encode()
-    for i in range(LOOKS):
-        writer.write(head[i : i + 1])
-        await asyncio.sleep(0.02)  # in which it arrives
-        await server.config.callback_notify()
-    try:
-        writer.write(head[LOOKS:])
-        answer = await reader.read()
-    except ConnectionResetError:
-        answer = b""
-    writer.close()
-    server.should_exit = True
-    await serving
-    return answer
 
 
 def test_a_head_that_comes_slowly_is_not_waited_for(tiny_run: Path) -> None:
     local = Local(tiny_run)
     server = make_server(local.app, local.config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        assert asyncio.run(send_a_slow_head(server, listening)) == b""
+        head = head_of("GET /health HTTP/1.1", listening.getsockname()[1])
+        assert asyncio.run(answer_to(server, listening, b"", head)) == b""

@@ -165,9 +165,11 @@ class _Text:
         elif name in _COUNTED:
             self._report.leave_out(_COUNTED[name])
         elif self._open:
-            self._in_paragraph(self._open[-1], event)
+            self._format_paragraph(self._open[-1], event)
+            self._in_run(self._open[-1], event)
 
-    def _in_paragraph(self, paragraph: _Paragraph, event: Start) -> None:
+    def _format_paragraph(self, paragraph: _Paragraph, event: Start) -> None:
+        """Note what a paragraph says of itself."""
         value = event.attributes.get("val", "")
         if event.name == "pStyle":
             paragraph.style = self._styles.get(value, Style(value.lower())).name
@@ -178,7 +180,11 @@ class _Text:
             paragraph.level = level if level <= 6 else 0
         elif event.name == "numPr":
             paragraph.is_item = True
-        elif event.name == "r":
+
+    def _in_run(self, paragraph: _Paragraph, event: Start) -> None:
+        """Read what a part of a paragraph says of itself, and what in it is no letter."""
+        value = event.attributes.get("val", "")
+        if event.name == "r":
             self._is_hidden = paragraph.is_hidden
         elif event.name == "rStyle":
             is_hidden = is_hidden_by(value, self._styles)
