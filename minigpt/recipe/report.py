@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _MOST_NAMES = 3  # of files that are held out
+_LONGEST_NAME = 100  # characters of each; plan.json has more of the numbers of documents
 BITS = (  # what is meant by bits/byte
     "the bits that would store one byte, a letter or a part of one, with the model's help; fewer "
     "is better, without help it takes 8"
@@ -101,7 +102,7 @@ def reasons(plan: "Plan") -> list[str]:
         most = f"{rough(plan.max_characters)} characters"
         lines.append(f"of this long text {most} are used, from all over it")
     if plan.held_out:
-        named = "; ".join(plan.held_out[:_MOST_NAMES])
+        named = "; ".join(_shortened(name) for name in plan.held_out[:_MOST_NAMES])
         more = len(plan.held_out) - _MOST_NAMES
         others = f" and {counted(more, 'more file')}" if more > 0 else ""
         lines.append(f"held out, to validate on: {named}{others}")
@@ -133,6 +134,15 @@ def reasons(plan: "Plan") -> list[str]:
             f"ends early: after {plan.max_epochs:g} readings more would only be learned by heart"
         )
     return lines
+
+
+def _shortened(name: str) -> str:
+    """A name that fits a line or two of a terminal, cut at a space if it has one."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    last_space = name.rfind(" ", 0, _LONGEST_NAME - 4)
+    end = last_space if last_space > 0 else _LONGEST_NAME - 4
+    return f"{name[:end]} ..."
 
 
 def lines_of_beginning(plan: "Plan") -> list[str]:

@@ -42,6 +42,11 @@ def test_a_training_names_what_it_holds_out(
     for arguments, name in expected.items():
         assert main(["train", "--plan", *arguments, *options]) == 0
         assert f"held out, to validate on: {name}\n" in capsys.readouterr().out
+
+    Path("rows.jsonl").write_text(rows * 30)
+    assert main(["train", "--plan", "rows.jsonl", *options]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "held out" in line]
+    assert line.endswith(" ...") and len(line) < 130
     assert held_out(train_tiny("letters", steps=1)) == ["letters/4.txt"]
 
 
