@@ -23,6 +23,7 @@ from minigpt.tokenizer import END_OF_TEXT
 from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
 from minigpt.training import picture
 
+from .browser import running_chromium
 from .data.dialogue.chats import some_chat, some_script
 
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
@@ -215,6 +216,13 @@ def real_base(monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip(f"the base is not there: {folder}")
     monkeypatch.setattr(base, "base_folder", lambda: folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """The browser of this process; `browser.new_context` opens a fresh context of it."""
+    with running_chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

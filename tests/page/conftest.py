@@ -1,6 +1,5 @@
 """Pages in Debian's Chromium, driven by playwright; `make test-page` installs both."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from minigpt.runs.journal import JOURNAL, TEXTS
 from minigpt.runs.json_lines import lines_of
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 
+from ..browser import new_context
 from ..tokenizer.examples import FABLE
 
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -107,19 +107,6 @@ def tap(page: Any, index: int) -> None:
     page.wait_for_timeout(40)
 
 
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    place = shutil.which("chromium")
-    if place is None:
-        pytest.fail("the page is tested in chromium: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(scope="module")
 def open_page(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """Opens the page of a model; at the end there was no error and no request but for the page."""
@@ -138,7 +125,7 @@ def open_page(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         file.write_text(build_page(found, "test", **settings), encoding="utf-8")
         # With less motion no page writes on its own when it opens.
         usual = {"viewport": {"width": width, "height": 1000}, "reduced_motion": "reduce"}
-        context = chromium.new_context(**usual | (context or {}))
+        context = new_context(chromium, **usual | (context or {}))
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         opened.append(context)

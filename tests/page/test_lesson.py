@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from ..browser import new_context
+
 DOCS = Path(__file__).parents[2] / "docs"
 LESSON = (DOCS / "lesson.md").read_text(encoding="utf-8")
 WORKSHEET = (DOCS / "worksheet.html").read_text(encoding="utf-8")
@@ -62,9 +64,9 @@ def test_what_is_said_of_the_dice_is_right() -> None:
 
 @pytest.mark.page
 def test_the_worksheet_is_one_page_of_paper(chromium: Any) -> None:
-    page = chromium.new_page()
+    page = new_context(chromium).new_page()
     page.goto((DOCS / "worksheet.html").as_uri())
     printed = page.pdf(prefer_css_page_size=True)
-    page.close()
+    page.context.close()
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
     assert re.search(rb"/MediaBox \[0 0 59[45]\.[0-9]+ 84[12]\.", printed)  # A4, in points

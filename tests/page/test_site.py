@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ..browser import new_context
+
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "site.yml"
 
@@ -30,9 +32,10 @@ def test_the_steps_of_the_workflow_build_a_page_that_writes(chromium: Any, tmp_p
         subprocess.run(["bash", "-c", here], cwd=ROOT, env=environment, check=True)
 
     assert [file.name for file in (tmp_path / folder).iterdir()] == ["index.html"]
-    page = chromium.new_page()
+    page = new_context(chromium).new_page()
     page.goto((tmp_path / folder / "index.html").as_uri())
     page.evaluate("minigpt.ready")
     text = page.evaluate("minigpt.generate('The old', { maxNewTokens: 20, seed: 1 })")
     assert text.startswith("The old") and len(text) > len("The old")
     assert "tales" in page.inner_text("body")
+    page.context.close()

@@ -26,12 +26,12 @@ from minigpt.runs.folder import RunConfig
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
+from ..browser import axe_finds
 from ..tokenizer.examples import FABLE
 from .conftest import Open, open_view, random_found, until, until_drawn, until_read, write_samples
 from .in_node import Worker
 from .test_every_number import check_all
 from .test_frame import PHONE
-from .test_views import AXE
 
 CONTEXT = 64
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": CONTEXT}
@@ -413,19 +413,17 @@ def test_openings_are_turns_and_begin_a_talk(open_page: Open, tmp_path: Path) ->
 def test_the_talk_fits_the_window_and_axe_finds_nothing(
     width: int, open_page: Open, found: FoundModel
 ) -> None:
-    axe = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
     context = PHONE if width == 390 else {"viewport": {"width": width, "height": 900}}
     page = open_page(found, link=LINK, context=context)
     until_read(page)
-    page.evaluate(axe.read_text())
     for _ in range(2):
         page.click("#theme")
         say(page, "aa aa a a.")
         page.wait_for_timeout(300)
-        assert page.evaluate(AXE) == []
+        assert axe_finds(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("button", name="Edit what A says").first.click()
-    assert page.evaluate(AXE) == []
+    assert axe_finds(page) == []
     page.keyboard.press("Escape")
     if width == 390:
         box = page.locator("#send").bounding_box()

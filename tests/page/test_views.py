@@ -8,10 +8,10 @@ import pytest
 
 from minigpt.runs.found import FoundModel
 
+from ..browser import axe_finds
 from .conftest import PROMPT, Open, choose, open_view, until, until_drawn, until_read, write
 
 pytestmark = pytest.mark.page
-AXE = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
 VIEWS = (
     "why", "draw", "vectors", "attention", "numbers", "feedForward", "layers", "heads", "learned",
 )  # fmt: skip
@@ -74,7 +74,6 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(
     open_page: Open, found: FoundModel, width: int, begins_dark: bool
 ) -> None:
     page = open_page(found, link=f"#prompt={PROMPT}", width=width)
-    add_axe(page)
     if begins_dark:  # so that each view is seen in both themes
         page.click("#theme")
     if width == 390:
@@ -84,7 +83,7 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(
         open_view(page, view)
         page.click("#theme")
         page.wait_for_timeout(300)  # until the colours have changed
-        assert (view, page.evaluate(AXE)) == (view, [])
+        assert (view, axe_finds(page)) == (view, [])
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -93,29 +92,20 @@ def test_axe_finds_nothing_in_the_dialog_and_the_tour(
     open_page: Open, found: FoundModel, width: int
 ) -> None:
     page = open_page(found, link=f"#prompt={PROMPT}", width=width)
-    add_axe(page)
     if width == 390:
         page.click("#panel-toggle")
 
     page.click("#open-about")
-    assert page.evaluate(AXE) == []
+    assert axe_finds(page) == []
     page.keyboard.press("Escape")
 
     page.click("#begin-tour")
     until(page, "document.querySelector('#tour .guess') !== null")
-    assert page.evaluate(AXE) == []
+    assert axe_finds(page) == []
     page.locator("#tour .guess").first.click()
     for _ in range(4):
         until(page, "document.querySelector('#tour-next') !== null")
-        assert page.evaluate(AXE) == []
+        assert axe_finds(page) == []
         page.click("#tour-next")
         until_drawn(page)
-    assert page.evaluate(AXE) == []
-
-
-def add_axe(page: Any) -> None:
-    """Put axe into a page."""
-    place = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
-    if not place.is_file():
-        pytest.fail("npm install --no-save axe-core, as make test-page does")
-    page.evaluate(place.read_text())
+    assert axe_finds(page) == []

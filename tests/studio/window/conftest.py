@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.browser import new_context
+
 STARTED = [sys.executable, "-m", "minigpt", "studio", "--no-browser"]
 
 
@@ -51,14 +53,12 @@ class Program:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
+def browser(request: pytest.FixtureRequest) -> Any:
+    """The browser of this process; without one the test is skipped."""
+    pytest.importorskip("playwright.sync_api")
     if shutil.which("chromium") is None:
         pytest.skip("Chromium is not here: make chromium")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=shutil.which("chromium"))
-        yield opened
-        opened.close()
+    return request.getfixturevalue("chromium")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 @pytest.fixture
 def page(program: Program, browser: Any) -> Iterator[Any]:
     """A window of the studio, logged in; an error of a script fails the test."""
-    context = browser.new_context(locale="en-US")
+    context = new_context(browser, locale="en-US")
     opened = context.new_page()
     errors: list[str] = []
     opened.on("pageerror", lambda error: errors.append(str(error)))

@@ -5,7 +5,6 @@ from typing import Any
 
 from minigpt.data.files import TALES, find_files
 
-_AXE = Path(__file__).parents[3] / "node_modules/axe-core/axe.min.js"
 STORY = find_files((TALES,))[0].read_text(encoding="utf-8")[:20_000]
 
 
@@ -17,16 +16,6 @@ def drop(page: Any, folder: Path, files: dict[str, bytes]) -> None:
         (kept / name).write_bytes(data)
     page.get_by_label("Choose files").set_input_files([kept / name for name in files])
     page.wait_for_url("**/text/*")
-
-
-def axe_finds(page: Any) -> list[Any]:
-    """What axe-core finds on the page as it is now."""
-    if page.evaluate("typeof axe") == "undefined":
-        page.evaluate(_AXE.read_text(encoding="utf-8"))
-    found: list[Any] = page.evaluate(
-        "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
-    )
-    return found
 
 
 def is_too_wide(page: Any) -> bool:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from minigpt.runs.json_lines import lines_of
+from tests.browser import new_context
 
 from ...data.dialogue.chats import some_chat
 from ..by_hand import END, PHASES, a_job, make_run
@@ -212,7 +213,7 @@ def test_a_token_that_is_used_again_is_refused_and_ends_the_login_that_it_opened
     browser: Any, program: Program, owner: Person
 ) -> None:
     token = owner.post("/api/token")["token"]
-    first, second = (browser.new_context(locale="en-US").new_page() for _ in range(2))
+    first, second = (new_context(browser, locale="en-US").new_page() for _ in range(2))
     first.goto(f"{program.url}/#{token}")
     first.get_by_text("Your models will appear here.").wait_for()
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from minigpt.runs.json_lines import read_lines
+from tests.browser import axe_finds
 
 from .conftest import Program
 from .keys import Keys
 from .learners import ask_for, letters_of, rows, shown, until, wait_for_end
-from .pages import axe_finds, is_too_wide
+from .pages import is_too_wide
 
 pytestmark = pytest.mark.studio
 

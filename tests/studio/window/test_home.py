@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.browser import axe_finds
 from tests.studio.by_hand import END, PHASES, TEXT, a_job, make_run
 
 from .conftest import Program
 from .keys import Keys
-from .pages import STORY, axe_finds, drop, is_too_wide
+from .pages import STORY, drop, is_too_wide
 
 pytestmark = pytest.mark.studio
 

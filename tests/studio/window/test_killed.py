@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from minigpt.studio.runs.states import States
+from tests.browser import new_context
 
 from ..person import Person
 from .conftest import Program
@@ -209,7 +210,7 @@ def test_a_full_disk_is_said_and_learning_goes_on_and_is_saved_when_there_is_roo
     browser: Any, disk: Disk, tmp_path: Path
 ) -> None:
     program = Program(disk.folder)
-    page = browser.new_context(locale="en-US").new_page()
+    page = new_context(browser, locale="en-US").new_page()
     page.goto(program.address)
     page.get_by_text("Your models will appear here.").wait_for()
     run = ask_for(disk.folder, "diary", LONG)

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from minigpt.runs.json_lines import lines_of
+from tests.browser import axe_finds
 
 from ..by_hand import BEGAN, END, PHASES, a_job, make_run
 from .conftest import Program
 from .learners import LONG, ask_for, letters_of, rows, shown, until, wait_for_end
-from .pages import axe_finds, is_too_wide
+from .pages import is_too_wide
 
 pytestmark = pytest.mark.studio
 

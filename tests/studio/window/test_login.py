@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.browser import new_context
+
 from .conftest import Program
 
 pytestmark = pytest.mark.studio
@@ -23,7 +25,7 @@ def test_the_token_is_gone_from_the_address_and_a_reload_stays_in(
 def test_another_browser_is_not_let_in_without_the_token(
     page: Any, program: Program, browser: Any
 ) -> None:
-    other = browser.new_context(locale="en-US").new_page()
+    other = new_context(browser, locale="en-US").new_page()
     other.goto(program.url)
     other.get_by_text("This window is not logged in.").wait_for()
     assert not other.get_by_role("button", name="Close the studio").is_visible()

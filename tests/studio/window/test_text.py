@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.browser import axe_finds
+
 from .conftest import Program
-from .pages import STORY, axe_finds, drop, is_too_wide
+from .pages import STORY, drop, is_too_wide
 
 pytestmark = pytest.mark.studio
 
