@@ -110,7 +110,7 @@ FILES: dict[str, Made] = {
     "rows.csv": lambda text: f'prompt,completion\n"{text}",So.\n',
     "mail.mbox": mailbox,
 }
-SLOW: dict[str, Made] = {  # read in a process of their own
+APART: dict[str, Made] = {  # read in a process of their own
     "page.pdf": pdf,
     "rows.parquet": lambda text: parquet({"text": [text]}),
 }
@@ -135,10 +135,10 @@ def test_every_reader_leaves_out_what_nobody_sees_and_keeps_joiners(
     check(tmp_path, name, FILES[name])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", SLOW)
-def test_readers_in_other_processes_leave_out_the_same(name: str, tmp_path: Path) -> None:
-    check(tmp_path, name, SLOW[name])
+@pytest.mark.usefixtures("read_in_process")
+@pytest.mark.parametrize("name", APART)
+def test_what_is_read_in_another_process_lacks_the_same(name: str, tmp_path: Path) -> None:
+    check(tmp_path, name, APART[name])
 
 
 def test_the_names_of_speakers_hold_joiners_and_no_marks(tmp_path: Path) -> None:

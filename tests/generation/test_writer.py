@@ -105,6 +105,15 @@ def test_a_model_of_many_documents_ends_a_text_and_one_of_a_single_document_neve
     assert (sample.token_ids == (a, end)) == knows_documents
 
 
+def test_a_model_of_one_conversation_writes_turns_and_does_not_end_the_text() -> None:
+    tokenizer = train_bpe(["Anna: hi\n\nOtto: hi\n\n" * 9], 280, has_turns=True)
+    alphabet = b"Anna: hi\nOto".hex()
+    for knows_documents in (False, True):
+        bias = Writer(Scripted([], tokenizer), tokenizer, knows_documents, alphabet=alphabet).bias
+        assert bias[[tokenizer.speaker, tokenizer.end_of_turn]].tolist() == [0.0, 0.0]
+        assert np.isfinite(bias[tokenizer.end_of_text]) == knows_documents
+
+
 @given(
     prompt=st.text("abc \n", max_size=10),
     seed=st.integers(0, 2**63 - 1),

@@ -1,14 +1,16 @@
 """What is expected of a run that goes on."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minigpt.recipe.resume import expected_of_run
-from minigpt.runs.folder import PLAN, read_config
+from minigpt import UserError
+from minigpt.recipe.resume import continued_config, expected_of_run
+from minigpt.runs.folder import CONFIG, PLAN, read_config
 from minigpt.training.checkpoint import read_state
 from tests.conftest import train_tiny
 
@@ -40,6 +42,19 @@ def test_more_minutes_count_as_many_steps_as_the_run_would_take_in_them(run: Pat
     assert longer == pytest.approx(_expected(run, steps=1000 * state.step))
     assert longer < _expected(run)
     assert longer < _expected(run, steps=None, minutes=minutes, max_epochs=1.0)
+
+
+def test_a_lesson_that_goes_on_gets_steps_in_proportion_to_the_time_for_steps(
+    tiny_run: Path, tmp_path: Path
+) -> None:
+    """Of each lesson, the same seconds are for all else."""
+    run = shutil.copytree(tiny_run, tmp_path / "lesson")
+    config = json.loads((run / CONFIG).read_text())
+    config["training"] |= {"lesson": True, "minutes": 0.15}
+    (run / CONFIG).write_text(json.dumps(config))
+    assert continued_config(run, {"minutes": 0.16}).training.steps == round(30 * 1.1 / 0.5)
+    with pytest.raises(UserError, match="--lesson is for a new run"):
+        continued_config(run, {"lesson": True})
 
 
 @pytest.mark.parametrize("plan", ["", "{}", '{"text": {"predictability": {}}}', "[]"])

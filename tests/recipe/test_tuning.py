@@ -99,6 +99,12 @@ def test_what_is_given_is_kept(changes: dict[str, Any]) -> None:
         assert getattr(plan if hasattr(plan, name) else plan.model, name) == value
 
 
+def test_a_given_zero_is_kept_beside_what_the_model_was_trained_with() -> None:
+    start = replace(BASE, dropout=0.1)
+    assert planned(1.8, 100_000, start=start).model.dropout == 0.1
+    assert planned(1.8, 100_000, start=start, dropout=0.0).model.dropout == 0.0
+
+
 def test_a_tuning_has_the_names_of_what_can_be_given() -> None:
     tuning = plan_tuning(1.8, TextStats(100_000), Given(start=BASE))
     assert isinstance(tuning, Tuning)

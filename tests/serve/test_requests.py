@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import minigpt
 from minigpt import UserError
+from minigpt.data.dialogue.dialogue import Dialogue
 from minigpt.runs.find import find_model
 from minigpt.serve.settings import BODY, ServeConfig
 
@@ -206,6 +207,9 @@ def test_a_reply_ends_at_its_own_stop_strings_and_at_the_next_turn() -> None:
         "\nQ:",
     )
     assert read_order(body, is_chat=False, context_length=16, config=config)[0].stop == ("x", "y")
+    spoken = {"context_length": 16, "config": ServeConfig(), "dialogue": Dialogue({"Anna": 1})}
+    assert read_order(body, is_chat=True, **spoken)[0].stop == ("x", "y", "\n\n")
+    assert read_order(body, is_chat=False, **spoken)[0].stop == ("x", "y")
 
 
 def test_a_character_that_the_model_does_not_know_is_named(workplace: Path) -> None:

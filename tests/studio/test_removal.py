@@ -72,6 +72,14 @@ def test_what_was_deleted_can_be_put_back(workspace: Workspace, states: States) 
     assert {found["name"] for found in states.all()} == {"diary", "diary-2"}
 
 
+def test_a_run_in_the_bin_keeps_its_name_for_itself(workspace: Workspace, states: States) -> None:
+    """It may be put back."""
+    put_into_bin(workspace, states, make_run(workspace.runs, "diary", **LEARNED))
+    novel = make_run(workspace.runs, "novel", **LEARNED)
+    assert rename_run(workspace, states, novel, "Diary").name == "Diary-2"
+    assert put_back(workspace, "diary").name == "diary"
+
+
 @pytest.mark.parametrize("name", ["nobody", "../diary", ".", "..", "", "a/b"])
 def test_what_is_not_in_the_bin_cannot_be_put_back(name: str, workspace: Workspace) -> None:
     make_run(workspace.runs, "diary", **LEARNED)

@@ -26,8 +26,6 @@ from minigpt.training.kept import KeptWeights, next_step
 from tests.conftest import train_tiny
 from tests.training.runs import contents, interrupted, resume
 
-pytestmark = pytest.mark.long
-
 
 def assert_same_weights(one: Path, other: Path) -> None:
     weights, others = load_file(one), load_file(other)
@@ -96,6 +94,7 @@ def test_a_training_by_time_keeps_as_many_though_its_speed_changes(
 # Which weights
 
 
+@pytest.mark.long
 def test_they_are_the_evaluated_ones_and_to_keep_them_changes_nothing(workplace: Path) -> None:
     plain, keeping = train_tiny(out="plain"), train_tiny(out="keeping", keep=50)
     assert kept_steps(keeping) == list(range(9))
@@ -106,6 +105,7 @@ def test_they_are_the_evaluated_ones_and_to_keep_them_changes_nothing(workplace:
     assert_same_weights(keeping / WEIGHTS, kept_file(keeping, int(best["step"])))
 
 
+@pytest.mark.long
 def test_step_0_is_the_model_that_the_training_began_with(workplace: Path) -> None:
     train_tiny(out="first", steps=2, num_evals=1, keep=2)
     common = {"steps": 2, "num_evals": 1, "device": "cpu", "batch_size": 4}
@@ -116,6 +116,17 @@ def test_step_0_is_the_model_that_the_training_began_with(workplace: Path) -> No
 # Interruptions and faults
 
 
+def test_a_training_that_goes_on_forgets_the_steps_that_it_takes_again(tmp_path: Path) -> None:
+    for step in (0, 2, 5, 7):
+        kept_file(tmp_path, step).parent.mkdir(exist_ok=True)
+        kept_file(tmp_path, step).write_bytes(b"weights")
+    trainer: Any = SimpleNamespace(out=tmp_path, state=TrainingState(step=5))
+    kept = KeptWeights(6)
+    kept.on_start(trainer, {"done": 0.5})
+    assert kept.steps == kept_steps(tmp_path) == [0, 2, 5]
+
+
+@pytest.mark.long
 def test_an_interrupted_run_has_kept_the_same_files_as_the_uninterrupted_one(
     workplace: Path,
 ) -> None:
@@ -131,6 +142,7 @@ def test_an_interrupted_run_has_kept_the_same_files_as_the_uninterrupted_one(
     assert contents(parts / KEPT) == contents(whole / KEPT)
 
 
+@pytest.mark.long
 def test_a_run_that_is_continued_for_longer_keeps_its_new_end_too(workplace: Path) -> None:
     run = train_tiny(keep=3, steps=4, num_evals=1)
     before = kept_steps(run)
@@ -140,6 +152,7 @@ def test_a_run_that_is_continued_for_longer_keeps_its_new_end_too(workplace: Pat
     assert len(kept_steps(run)) == 6
 
 
+@pytest.mark.long
 def test_a_full_disk_is_said_once_and_the_training_goes_on(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,7 +130,7 @@ SHARED = [{"from": "human", "value": "Why?"}, {"from": "gpt", "value": "So."}]
 APART = {"role": ["user", "assistant"], "content": ["Why?", "So."]}
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("read_in_process")
 @pytest.mark.parametrize(
     "row",
     [
@@ -147,7 +147,7 @@ def test_rows_of_parquet_are_conversations(row: dict[str, Any], tmp_path: Path) 
     assert report_of(file).kind == "conversations in rows"
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("read_in_process")
 def test_a_column_of_parquet_that_is_the_text_is_no_conversation(tmp_path: Path) -> None:
     rows = {"prompt": ["Why?", "How?"], "completion": ["So.", "Thus."]}
     file = write(tmp_path / "rows.parquet", parquet({**rows, "text": ["a", "b"]}))

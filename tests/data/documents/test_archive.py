@@ -131,6 +131,7 @@ def test_all_that_is_packed_in_an_archive_shares_one_limit(form: str, tmp_path: 
     assert documents(some, raise_limits=10) == [text] * 4
 
 
+@pytest.mark.usefixtures("read_in_process")
 def test_rows_of_parquet_in_an_archive_share_its_limit_too(tmp_path: Path) -> None:
     texts = ["a" * (300 << 10)]
     files = {f"{n}.parquet": parquet({"text": texts}) for n in range(4)}

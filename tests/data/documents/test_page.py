@@ -88,6 +88,19 @@ def test_what_is_around_the_main_part_is_left_out(frame: str, tmp_path: Path) ->
     assert sum(left_out(tmp_path / "a.html").values()) >= 1
 
 
+def test_a_page_of_project_gutenberg_is_the_book_within(tmp_path: Path) -> None:
+    """Each of its books, if it holds several."""
+    begin = "<p>The Project Gutenberg eBook of Crows</p><p>*** START OF THE PROJECT GUTENBERG"
+    end = "<p>*** END OF THE PROJECT GUTENBERG EBOOK CROWS ***</p><p>Licence</p>"
+    end += "<p>Subscribe to our newsletter to hear about new eBooks.</p>"
+    body = f"{begin} EBOOK CROWS ***</p><h2>One</h2><p>A crow.</p>{end}"
+    assert text_of(tmp_path, body) == "One\n\nA crow."
+    assert left_out(tmp_path / "a.html") == {"Project Gutenberg's header and licence": 1}
+    page = f"<html>{body}<p>Between.</p>{body.replace('crow.', 'fox.')}"
+    books = ["One\n\nA crow.", "Between.", "One\n\nA fox."]
+    assert documents(write(tmp_path / "b.html", page)) == books
+
+
 @pytest.mark.parametrize(
     "page",
     [

@@ -60,6 +60,7 @@ def in_all_forms(folder: Path, rows: list[object], extra: str) -> list[Path]:
     ]
 
 
+@pytest.mark.usefixtures("read_in_process")
 def test_a_row_without_text_refuses_no_file_of_any_form(tmp_path: Path) -> None:
     """Whatever stands in its place, in the first row too."""
     rows: list[object] = [
@@ -72,6 +73,7 @@ def test_a_row_without_text_refuses_no_file_of_any_form(tmp_path: Path) -> None:
         assert dict(report.left_out) == {"rows without text": len(rows) - 1}, file
 
 
+@pytest.mark.usefixtures("read_in_process")
 def test_a_text_of_parquet_that_is_not_utf_8_is_a_row_without_text(tmp_path: Path) -> None:
     whole = parquet({"text": ["the fox", "the crow"]})
     file = write(tmp_path / "a.parquet", whole.replace(b"the fox", b"\xed\xa0\x80 fox"))
