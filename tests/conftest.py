@@ -25,6 +25,7 @@ from minigpt.training import picture
 
 from .browser import running_chromium
 from .data.dialogue.chats import some_chat, some_script
+from .forks import Forks
 
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
 TINY: dict[str, Any] = {
@@ -157,6 +158,14 @@ def known_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: empty but for my.txt."""
     return move_into(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """What starts processes that need not load torch: `forks.start(["-m", "minigpt", ...])`."""
+    server = Forks()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")
