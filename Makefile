@@ -1,18 +1,23 @@
 # make demo: print a text of the base, train on data/tales.txt for about two minutes and print a
 #   story or two.
-# make test: lint, types and tests.
-# make test-long, make test-distributed, make test-kill, make test-fuzz: the longer tests.
-# make test-systems: all commands on an emulated Windows, and on a device that is not there.
-# make test-gpu: the tests of a GPU; without one they are skipped.
-# make test-types: what mypy and pyright see in a script that uses the package.
-# make test-page: the page in Chromium, which it installs if apt and root are there.
-# make test-studio: the studio with real trainings, and in Chromium if that is there.
-# make test-loggers: trainings that also log to TensorBoard and Weights & Biases, offline.
-# make test-serve: the server with its clients, and 5,000 requests.
-# make test-lens: compares explanations with those of TransformerLens.
-# make test-llama: runs what is exported as GGUF in llama.cpp.
-# make test-notebooks: runs all notebooks.
-# make test-wheel: builds the package and tries all commands of it in an environment of its own.
+# make test: lint, types and the short tests.
+# make test-rest: all other tests, but those in a browser. Each kind of them has a target too:
+#   test-long: longer tests of the same kinds as the short ones.
+#   test-distributed: trainings of several processes.
+#   test-kill: trainings that are killed, interrupted or damaged.
+#   test-fuzz: thousands of damaged files.
+#   test-systems: all commands on an emulated Windows, and on a device that is not there.
+#   test-gpu: the tests of a GPU; without one they are skipped.
+#   test-loggers: trainings that also log to TensorBoard and Weights & Biases, offline.
+#   test-serve: the server with its clients, and 1,000 requests; REQUESTS=5000 asks more often.
+#   test-lens: compares explanations with those of TransformerLens.
+#   test-llama: runs what is exported as GGUF in llama.cpp.
+#   test-notebooks: runs all notebooks.
+#   test-types: what mypy and pyright see in a script that uses the package.
+#   test-figures: what guards figures that change only when they are measured.
+#   test-wheel: builds the package and tries all commands of it in an environment of its own.
+# make test-browser: the page and the studio in Chromium, which it installs if apt and root are
+#   there. Its parts are test-page and test-studio; the latter trains, too.
 # make test-lowest: a part of the tests with the lowest versions that pyproject.toml allows.
 # make docs: writes docs/api/, a reference of the package; a warning is an error.
 # make lock: renews constraints.txt, the versions that all of these install.
@@ -21,15 +26,17 @@
 
 PYTHON ?= python3
 MINUTES ?= 2
+REQUESTS ?= 1000
 BIN := .venv/bin
-SIZE := 1.5 GB
 comma := ,
 
 # Tests are compiled by the first target, and not again by each process of each other one.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-distributed test-kill test-fuzz test-loggers test-serve test-lens test-llama test-notebooks test-types test-systems test-gpu \
-	test-wheel test-lowest test-page test-studio chromium docs lock bench bench-page clean
+KINDS := long distributed kill fuzz systems gpu loggers serve lens llama notebooks types figures
+
+.PHONY: demo test $(addprefix test-,rest $(KINDS) wheel browser page studio lowest) dist chromium \
+	docs lock bench bench-page clean
 
 define NEXT
 
@@ -55,60 +62,56 @@ demo: .venv/ready
 	@$(BIN)/python generate.py "The old" --seed 7 --min-words 120 --whole-sentences --wrap 80
 	@echo "$$NEXT"
 
-test: .venv/ready
+# Each of the two processes computes with one thread.
+pytest := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=$(REQUESTS) $(BIN)/pytest -n 2
+
+# mypy runs beside the tests, and says after them what it found.
+test: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
+	@$(BIN)/mypy >.venv/mypy.log 2>&1 & mypy=$$!; \
+	trap 'kill $$mypy' INT TERM; \
+	$(pytest) --dist worksteal; tests=$$?; \
+	wait $$mypy; types=$$?; \
+	cat .venv/mypy.log; \
+	exit $$((tests + types))
 
-# The tests with a mark; only the files that have such tests are read.
-marked = -m $(1) $$(grep -rl --include='*.py' 'mark\.$(1)\b' tests | sort)
+# The tests with one of these marks; only the files that have such tests are read. Tests of one group
+# go to one process.
+space := $(subst ,, )
+marked = $(pytest) --dist loadgroup -m '$(subst $(space), or ,$(strip $(1)))' \
+	$$(grep -rlE --include='*.py' 'mark\.($(subst $(space),|,$(strip $(1))))\b' $(2) | sort)
 
-test-long: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(call marked,long)
+WITHOUT_BROWSER := --ignore tests/studio/window
+test-rest: .venv/dev dist
+	$(call marked,$(KINDS) wheel studio,tests) $(WITHOUT_BROWSER)
 
-test-distributed: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,distributed)
+$(addprefix test-,$(KINDS)): test-%: .venv/dev
+	$(call marked,$*,tests)
 
-test-kill: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,kill)
+test-wheel: .venv/dev dist
+	$(call marked,wheel,tests)
 
-test-fuzz: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,fuzz)
+# A browser has an event loop of its own, in which the other tests cannot run.
+test-browser: .venv/dev chromium
+	$(call marked,page studio,tests/page tests/studio/window)
 
-test-systems: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,systems)
+test-page: .venv/dev chromium
+	$(call marked,page,tests/page)
 
-test-gpu: .venv/ready
-	$(BIN)/pytest -r s $(call marked,gpu)
+# Without Chromium, what needs it is skipped.
+test-studio: .venv/dev
+	$(call marked,studio,tests) $(WITHOUT_BROWSER)
+	$(call marked,studio,tests/studio/window)
 
-test-loggers: .venv/loggers
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(call marked,loggers)
-
-test-serve: .venv/serve
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=5000 $(BIN)/pytest \
-		-m 'serve or not serve' tests/serve/test_clients.py tests/serve/test_requests.py
-
-test-lens: .venv/lens
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(call marked,lens)
-
-test-llama: .venv/llama
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(call marked,llama_cpp)
-
-test-notebooks: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,notebooks)
-
-test-types: .venv/page
-	$(BIN)/pytest $(call marked,types)
-
-test-wheel: .venv/wheel
+dist: .venv/dev
 	rm -rf dist
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
-	$(BIN)/pytest $(call marked,wheel)
 
 # They use each package that pyproject.toml names. Old packages warn of newer ones that they use.
 LOWEST := tests/tokenizer/test_foreign.py tests/data/test_batches.py tests/training/test_loggers.py \
@@ -123,22 +126,12 @@ test-lowest: .venv/lowest/ready
 	PYTHONPATH="$(CURDIR)" .venv/lowest/bin/python -m pytest -m notebooks \
 		tests/test_notebooks.py -k test_a_cell_that_varies_must_assert_something
 
-test-page: chromium .venv/page
-	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile $(call marked,page)
-
-# Without Chromium, what needs it is skipped. The browser has an event loop of its own, in which the
-# other tests cannot run.
-test-studio: .venv/page
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m studio tests/studio --ignore tests/studio/window
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m studio tests/studio/window
-
 chromium:
 	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \
 		apt-get update -qq && apt-get install -qq -y chromium) >/dev/null || \
-		{ echo "make test-page needs Chromium; on Debian: apt-get install chromium, as root"; exit 1; }
+		{ echo "make test-browser needs Chromium; on Debian: apt-get install chromium, as root"; exit 1; }
 
-docs: .venv/ready
+docs: .venv/dev
 	$(BIN)/python docs/reference.py
 
 # All extras, for Python 3.11 on Linux. The figures of the documentation were measured with this
@@ -154,7 +147,7 @@ lock:
 		>constraints.txt
 	grep -vE '^(cuda|nvidia|triton)' .venv/lock/all.txt >>constraints.txt
 
-bench: .venv/ready .venv/serve
+bench: .venv/dev
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/plan_repeats.py
 	$(BIN)/python benchmarks/generation.py
@@ -164,7 +157,7 @@ bench: .venv/ready .venv/serve
 	$(BIN)/python benchmarks/serving.py
 	OMP_NUM_THREADS=1 $(BIN)/torchrun --nproc-per-node 2 benchmarks/distributed.py
 
-bench-page: chromium .venv/page
+bench-page: chromium .venv/dev
 	$(BIN)/python benchmarks/page.py
 
 clean:
@@ -180,51 +173,34 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 	wait $$pip || { tail -n 20 .venv/install.log; \
 		echo "pip could not install what is needed; .venv/install.log has all that it said"; exit 1; }
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/python: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "minigpt needs Python 3.11 or newer: make PYTHON=python3.12, say"; exit 1; }
-	@echo "installing into .venv: about $(SIZE), a few minutes"
 	@$(PYTHON) -m venv .venv
-	@$(call install,dev)
 	@touch $@
 
-.venv/page: .venv/ready
-	@echo "installing what tests the page and the types into .venv"
-	@$(call install,dev-page)
-	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \
+# What a user needs
+.venv/ready: .venv/python
+	@echo "installing into .venv: about 1.2 GB, a few minutes"
+	@$(call install,pictures$(comma)studio)
+	@touch $@
+
+# What all tests need, at once: pip looks at every package each time that it is called.
+EXTRAS := dev dev-lens dev-llama dev-page dev-serve dev-wheel tensorboard wandb
+.venv/dev: .venv/python
+	@echo "installing what the tests need into .venv: about 1.8 GB, a few minutes"
+	@$(call install,$(subst $(space),$(comma),$(EXTRAS)))
+	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \
 		axe-core@4.14 @biomejs/biome@2.6 pyright@1.1
-	touch $@
+	@touch .venv/ready $@
 
-.venv/wheel: .venv/ready
-	@echo "installing what builds and checks a release into .venv"
-	@$(call install,dev-wheel)
-	@touch $@
-
-.venv/loggers: .venv/ready
-	@echo "installing TensorBoard and Weights & Biases into .venv"
-	@$(call install,tensorboard$(comma)wandb)
-	@touch $@
-
-.venv/serve: .venv/ready
-	@echo "installing the clients that test the server into .venv"
-	@$(call install,dev-serve)
-	@touch $@
-
-.venv/lens: .venv/ready
-	@echo "installing TransformerLens into .venv"
-	@$(call install,dev-lens)
-	@touch $@
-
-.venv/llama: .venv/ready
-	@echo "installing llama.cpp into .venv"
-	@$(call install,dev-llama)
-	@touch $@
-
-.venv/lowest/ready: pyproject.toml constraints.txt tests/lowest.py
+# torch, which is gigabytes, is that of .venv, as it is; pip adds what it asks for.
+.venv/lowest/ready: .venv/dev tests/lowest.py
 	@echo "installing the lowest versions that are allowed into .venv/lowest"
-	$(PYTHON) -m venv .venv/lowest
-	$(PYTHON) -m tests.lowest >.venv/lowest/requirements.txt
-	grep '^torch==' constraints.txt >.venv/lowest/constraints.txt
-	.venv/lowest/bin/pip install --quiet --disable-pip-version-check --no-compile \
-		--constraint .venv/lowest/constraints.txt --requirement .venv/lowest/requirements.txt
-	touch $@
+	@$(PYTHON) -m venv --clear .venv/lowest
+	@cd .venv/lowest/lib/python3*/site-packages && \
+		ln -s ../../../../lib/python3*/site-packages/torch* ../../../../lib/python3*/site-packages/functorch .
+	@$(PYTHON) -m tests.lowest >.venv/lowest/requirements.txt
+	@.venv/lowest/bin/pip install --quiet --disable-pip-version-check --no-compile \
+		--requirement .venv/lowest/requirements.txt
+	@touch $@

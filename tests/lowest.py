@@ -1,7 +1,7 @@
 """Prints the lowest versions that pyproject.toml allows, one a line for pip: `make test-lowest`.
 
-These are all that users can install, and the two tools that run the tests. torch has the version of
-the development set-up, because each version of it is gigabytes.
+These are all that users can install, and the two tools that run the tests. torch is that of the
+development set-up, because each version of it is gigabytes.
 """
 
 import tomllib

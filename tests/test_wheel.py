@@ -6,6 +6,7 @@ trains a run, the others use it.
 """
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import re
@@ -22,13 +23,15 @@ import pytest
 from minigpt.cli import COMMANDS
 from minigpt.runs.folder import CONFIG, TOKENIZER, WEIGHTS
 
+from .patience import PATIENCE
+
 ROOT = Path(__file__).parent.parent
 # Another Python to try the wheel with: make test-wheel WHEEL_PYTHON=python3.12
 PYTHON = os.environ.get("WHEEL_PYTHON", sys.executable)
 SCRIPTS, SUFFIX = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
 STORY = "The old miller had a donkey. The donkey had carried his sacks for many years.\n" * 20
 
-pytestmark = pytest.mark.wheel
+pytestmark = [pytest.mark.wheel, pytest.mark.xdist_group("wheel")]
 
 
 class Installed:
@@ -46,11 +49,21 @@ class Installed:
         self.variables["PYTHONIOENCODING"] = "utf-8"
 
         subprocess.run([PYTHON, "-m", "venv", str(self.environment)], check=True)
+        if sys.executable == PYTHON and os.name != "nt":
+            self.borrow_torch()
         self.install(str(wheel))
 
     def script(self, name: str) -> str:
         """A program of the environment."""
         return str(self.environment / SCRIPTS / f"{name}{SUFFIX}")
+
+    def borrow_torch(self) -> None:
+        """torch, which is gigabytes, is that of the tests; pip adds what it asks for."""
+        (packages,) = self.environment.glob("lib/python3*/site-packages")
+        installed = importlib.metadata.distribution("torch")
+        names = {file.parts[0] for file in installed.files or ()} - {".."}
+        for name in names:
+            (packages / name).symlink_to(str(installed.locate_file(name)))
 
     def install(self, *requirements: str) -> None:
         """Install into the environment, in the versions that the development set-up has."""
@@ -219,7 +232,7 @@ def test_serve_answers_a_request(installed: Installed, run: str) -> None:
         request = urllib.request.Request(
             f"{address}/v1/completions", json.dumps(body).encode(), headers
         )
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             answer = json.load(response)
 
     assert answer["choices"][0]["text"]
@@ -248,7 +261,7 @@ def serving(installed: Installed) -> Iterator[str]:
             yield address[1]
         finally:
             server.terminate()
-            server.wait(timeout=60)
+            server.wait(timeout=PATIENCE)
 
 
 def test_the_studio_opens_and_has_all_of_its_window(installed: Installed, run: str) -> None:
@@ -272,12 +285,12 @@ def test_the_studio_opens_and_has_all_of_its_window(installed: Installed, run: s
             assert json.loads(fetched(f"{address}static/strings/en.json"))
         finally:
             studio.terminate()
-            studio.wait(timeout=60)
+            studio.wait(timeout=PATIENCE)
 
 
 def fetched(address: str) -> str:
     """What is at an address, which must be there."""
-    with urllib.request.urlopen(address, timeout=60) as answer:
+    with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
         return str(answer.read().decode())
 
 

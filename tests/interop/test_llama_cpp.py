@@ -18,7 +18,7 @@ from .examples import CONFIGS, HARD_TEXT, PROMPT, byte_pairs, characters, random
 from .test_chat import MESSAGES, NAMES, ODD, exported, in_turns, served
 from .test_tokenizer_import import SMOLLM, tokenizer_of
 
-pytestmark = pytest.mark.llama_cpp
+pytestmark = pytest.mark.llama
 llama_cpp = pytest.importorskip(
     "cyllama.llama.llama_cpp", reason="make test-llama installs what these tests need"
 )
