@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import minigpt
@@ -117,10 +117,10 @@ class ChildError(Exception):
 
 async def read_child(
     arguments: Sequence[str], folder: Path, *, sent: bytes = b"", seconds: float = 60.0
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Run a command of minigpt in a folder and yield what it prints, as it comes.
 
-    `sent` is its standard input. It is ended when nobody reads on, or after `seconds`.
+    `sent` is its standard input. It is ended when this generator is closed, or after `seconds`.
     ChildError if it fails.
     """
     child = await asyncio.create_subprocess_exec(
@@ -138,7 +138,8 @@ async def read_child(
     problems = asyncio.create_task(child.stderr.read())
     # Each wait has its own timeout: one around all of them would also cancel whoever reads this
     # generator, in the middle of what that does with a part.
-    end = asyncio.get_running_loop().time() + seconds
+    now = asyncio.get_running_loop().time
+    end = now() + seconds
     try:
         with contextlib.suppress(ConnectionError):  # it may not want to read all
             child.stdin.write(sent)
@@ -151,6 +152,8 @@ async def read_child(
             if not part:
                 break
             yield part
+            if now() > end:  # what has come already is read without a wait
+                raise TimeoutError
         async with asyncio.timeout_at(end):
             status = await child.wait()
             printed = (await problems).decode("utf-8", errors="replace")
@@ -159,7 +162,8 @@ async def read_child(
     finally:
         if child.returncode is None:
             child.kill()
-            await child.wait()
+        await child.stdout.read()  # asyncio ends a child only when all that it printed is read
+        await child.wait()
         problems.cancel()
 
     if status != 0:

@@ -17,6 +17,7 @@ import pytest
 from minigpt.runs.folder import STEPS
 from minigpt.studio import children as children_module
 from minigpt.studio.app import Studio
+from minigpt.studio.children import ChildError, read_child
 from minigpt.studio.errors import Refusal
 from minigpt.studio.runs import events as events_module
 from minigpt.studio.runs import line as line_module
@@ -30,6 +31,7 @@ from minigpt.studio.texts import states as text_states
 from minigpt.studio.workspace import Workspace
 
 from ..conftest import unix_only
+from ..patience import PATIENCE
 from .by_hand import PHASES, TEXT, a_job, a_step, make_run, write_weights
 from .conftest import Window
 
@@ -294,15 +296,15 @@ def test_a_prompt_is_never_an_option_or_a_command(prompt: str, learned: Window) 
 
 
 def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = asyncio.Event()
+    has_ended: list[bool] = []
 
     async def write_forever(*_: Any, **__: Any) -> AsyncIterator[bytes]:
         try:
             while True:
                 yield b"and "
-                await asyncio.sleep(0.01)
         finally:
-            ended.set()
+            await asyncio.sleep(0)  # as while it is killed
+            has_ended.append(True)
 
     monkeypatch.setattr(writing_module, "read_child", write_forever)
     has_left = asyncio.Event()
@@ -319,38 +321,99 @@ def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) ->
 
     async def read() -> None:
         text = WrittenText(Workspace(Path()), GenerateCommand("runs/x", ""), asyncio.Semaphore(1))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await text({"type": "http"}, receive, send)
-            await ended.wait()
+        assert has_ended
 
     asyncio.run(read())
 
 
+class Clock:
+    """Lets a loop think that it is later, however fast the machine is."""
+
+    def __init__(self) -> None:
+        self._later = 0.0
+        loop = asyncio.get_running_loop()
+        self._usual = loop.time
+        loop.time = lambda: self._usual() + self._later  # type: ignore[method-assign]
+
+    async def forward(self, seconds: float) -> None:
+        """Let so much time be over, and all that waits for that be done."""
+        self._later += seconds
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children print without an end."""
+    program = [sys.executable, "-S", "-c", "while True: print('and ' * 20_000)"]
+    monkeypatch.setattr(children_module, "module_command", lambda *_: program)
+
+
+@pytest.mark.usefixtures("endless")
 def test_a_text_that_a_slow_client_reads_too_late_still_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    endless = [sys.executable, "-c", "while True: print('and ' * 20_000)"]
-    monkeypatch.setattr(children_module, "module_command", lambda *_: endless)
-    monkeypatch.setattr(writing_module, "_SECONDS", 0.3)
+    monkeypatch.setattr(writing_module, "_SECONDS", PATIENCE)
     rows: list[dict[str, Any]] = []
 
-    async def receive() -> dict[str, Any]:
-        await asyncio.sleep(3600)
-        raise AssertionError
-
-    async def send(message: Any) -> None:
-        if message.get("body"):
-            if not rows:
-                await asyncio.sleep(0.6)  # until the time of the text is over
-            rows.extend(rows_of(message["body"]))
-
     async def read() -> None:
+        clock = Clock()
+
+        async def receive() -> dict[str, Any]:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: Any) -> None:
+            if message.get("body"):
+                if not rows:
+                    await clock.forward(PATIENCE)
+                rows.extend(rows_of(message["body"]))
+
         text = WrittenText(Workspace(Path()), GenerateCommand("runs/x", ""), asyncio.Semaphore(1))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(3 * PATIENCE):
             await text({"type": "http"}, receive, send)
 
     asyncio.run(read())
     assert rows[-1]["end"] and "too long" in rows[-1]["problem"]["message"]
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_child_that_takes_too_long_ends_and_does_not_disturb_who_reads_it() -> None:
+    async def read() -> None:
+        clock = Clock()
+        with pytest.raises(ChildError, match="too long"):
+            async for _ in read_child([], Path(), seconds=PATIENCE):
+                await clock.forward(PATIENCE)
+
+    asyncio.run(read())
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_child_ends_even_if_much_of_what_it_printed_is_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def start_and_keep(*words: Any, **options: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*words, **options))
+        return started[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_keep)
+
+    async def read() -> None:
+        async with asyncio.timeout(PATIENCE):
+            parts = read_child([], Path())
+            await anext(parts)
+            (child,) = started
+            while not child.stdout._paused:  # type: ignore[union-attr]
+                await asyncio.sleep(0.01)
+            await parts.aclose()
+        assert child.returncode is not None
+
+    asyncio.run(read())
 
 
 def test_what_a_run_cannot_write_is_refused_with_a_sentence(learned: Window) -> None:
@@ -431,7 +494,7 @@ class Client:
 
     async def until(self, event: str) -> str:
         """The first frame that begins like this."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 found = [frame for frame in self.frames if frame.startswith(event)]
                 if found:
@@ -499,7 +562,7 @@ def test_a_client_that_reads_nothing_is_cut_off(soon: None) -> None:
         client = Client(Watch(dict), None)
         await client.until("event: state")
         client.is_reading = False
-        _, waiting = await asyncio.wait({client.task}, timeout=10)
+        _, waiting = await asyncio.wait({client.task}, timeout=PATIENCE)
         assert not waiting
 
     asyncio.run(read())

@@ -5,6 +5,7 @@ What is typed goes to the standard input of the child and never becomes a part o
 
 import asyncio
 import codecs
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,10 +131,11 @@ class WrittenText(Response):
         async with self._turns:
             try:
                 root = self._workspace.root
-                written = read_child(command.arguments, root, sent=command.sent, seconds=_SECONDS)
-                async for part in written:
-                    if text := decoder.decode(part):
-                        await rows.put({"text": text})
+                child = read_child(command.arguments, root, sent=command.sent, seconds=_SECONDS)
+                async with contextlib.aclosing(child) as parts:
+                    async for part in parts:
+                        if text := decoder.decode(part):
+                            await rows.put({"text": text})
             except ChildError as error:
                 wrong = problem(error.message)
             except OSError as error:
