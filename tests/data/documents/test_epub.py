@@ -167,3 +167,72 @@ def with_package(book: bytes, before: str, after: str) -> bytes:
     package = files["OEBPS/book.opf"].decode()
     assert before in package
     return zipped({**files, "OEBPS/book.opf": package.replace(before, after)})
+
+
+def test_a_chapter_without_text_is_counted_once(tmp_path: Path) -> None:
+    """Under what it is, where it says so."""
+    pages = {name: page(name) for name in NAMES}
+    pages["empty"] = "<body><div/></body>"
+    pages["cover"] = '<body epub:type="cover"><p>The Book</p></body>'
+    file = write(tmp_path / "a.epub", epub(pages, pages))
+    assert len(documents(file)) == 5
+    assert left_out(file) == {"chapters without text": 1, "covers": 1}
+
+
+def test_names_of_files_may_be_written_in_percents_and_with_a_part(tmp_path: Path) -> None:
+    pages = {**{name: page(name) for name in NAMES}, "c 6": page("c6")}
+    book = epub(pages, [*pages, "c1"])
+    book = with_package(book, "text/c 6.xhtml", "text/c%206.xhtml#begin")
+    book = with_package(book, 'href="text/c2.xhtml"', 'href="../OEBPS/./text/c2.xhtml"')
+    texts = documents(write(tmp_path / "a.epub", book))
+    assert [text[:2] for text in texts] == [*NAMES, "c6"]
+    xml = "<e><d><CipherReference URI='OEBPS/text/c%206.xhtml'/></d></e>"
+    names = {"META-INF/encryption.xml": xml}
+    locked = with_package(epub(pages, pages, **names), "text/c 6.xhtml", "text/c%206.xhtml")
+    assert "protected" in refusal(write(tmp_path / "b.epub", locked))
+
+
+def test_a_book_of_five_files_is_a_document_each_and_of_four_one(tmp_path: Path) -> None:
+    pages = {name: f"<body><p>{name} {CHAPTER}</p></body>" for name in NAMES}
+    for count, found in ((5, 5), (4, 1)):
+        book = epub(pages, NAMES[:count])
+        assert len(documents(write(tmp_path / f"{count}.epub", book))) == found
+
+
+def test_titles_at_the_end_go_with_no_chapter(tmp_path: Path) -> None:
+    pages = {
+        "part": "<body><h1>Part</h1><h2>One</h2></body>", **{name: page(name) for name in NAMES},
+        "end": "<body><h1>The end</h1></body>",
+    }  # fmt: skip
+    texts = documents(write(tmp_path / "a.epub", epub(pages, pages)))
+    assert len(texts) == 5
+    assert texts[0].startswith("Part\n\nOne\n\nc1\n\n") and "The end" not in texts[-1]
+
+
+def test_the_kind_of_a_zip_file_is_an_e_book_by_one_of_two_signs(tmp_path: Path) -> None:
+    book = epub({name: page(name) for name in NAMES}, NAMES)
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    for without in ("mimetype", "none"):
+        kept = {name: data for name, data in files.items() if name != without}
+        assert len(documents(write(tmp_path / "a.zip", zipped(kept)))) == 5
+    del files["META-INF/container.xml"]
+    assert "it has no 'META-INF/container.xml' inside" in refusal(
+        write(tmp_path / "b.zip", zipped(files))
+    )
+    files["META-INF/container.xml"] = b"<container/>"
+    assert "the book is not described" in refusal(write(tmp_path / "c.zip", zipped(files)))
+
+
+def test_notes_and_lists_of_pages_in_a_chapter_are_left_out_and_its_pictures_titles_stay(
+    tmp_path: Path,
+) -> None:
+    body = (
+        "<body><h2>c1</h2><p>Text<span epub:type='pagebreak'>12</span> goes on.</p>"
+        "<figure><figcaption>A crow</figcaption></figure>"
+        "<aside epub:type='footnote'><p>no</p></aside><nav epub:type='page-list'><p>1</p></nav>"
+        "<header><p>stays</p></header><aside><p>stays too</p></aside></body>"
+    )
+    file = write(tmp_path / "a.epub", epub({"c1": body}, ["c1"]))
+    assert documents(file) == ["c1\n\nText goes on.\n\nA crow\n\nstays\n\nstays too"]
+    assert left_out(file) == {"page numbers": 1, "notes": 1, "tables of contents": 1}

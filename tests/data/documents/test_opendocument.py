@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from ..texts import documents, refusal, write
 from .made import CHAPTER, OFFICE, opendocument, zipped
 from .reading import left_out
@@ -112,3 +114,55 @@ def test_other_files_of_libreoffice_are_named(tmp_path: Path) -> None:
     mimetype = "application/vnd.oasis.opendocument.text"
     locked = {"mimetype": mimetype, "META-INF/manifest.xml": manifest, "content.xml": "?"}
     assert "password" in refusal(write(tmp_path / "a.odt", zipped(locked)))
+
+
+@pytest.mark.parametrize("level", ["1", "9", "0", "10", "", "x", "-1"])
+def test_a_heading_in_a_list_is_no_item_whatever_its_level(level: str, tmp_path: Path) -> None:
+    items = f'<t:list-item><t:h t:outline-level="{level}">One</t:h><t:p>two</t:p></t:list-item>'
+    assert text_of(tmp_path, f"<t:list>{items}</t:list><t:p>x</t:p>") == "One\n\n- two\n\nx"
+
+
+def test_chapters_are_the_highest_headings_that_are_often_there(tmp_path: Path) -> None:
+    def heading(level: int, text: str) -> str:
+        return f'<t:h t:outline-level="{level}">{text}</t:h>'
+
+    chapter = f"{heading(2, 'Chapter')}<t:p>{CHAPTER}</t:p>{heading(3, 'A section')}<t:p>x</t:p>"
+    file = write(tmp_path / "a.odt", opendocument(heading(1, "Title") + chapter * 5))
+    texts = documents(file)
+    assert len(texts) == 5 and texts[0].startswith("Title\n\nChapter\n\n")
+    assert all(text.endswith("\n\nA section\n\nx") for text in texts)
+
+
+def test_a_table_in_a_cell_and_a_frame_in_a_paragraph_are_read_in_their_place(
+    tmp_path: Path,
+) -> None:
+    def table(*cells: str) -> str:
+        row = "".join(f"<table:table-cell>{cell}</table:table-cell>" for cell in cells)
+        return f"<table:table><table:table-row>{row}</table:table-row></table:table>"
+
+    inner = table("<t:p>a</t:p>", "<t:p>b</t:p>")
+    assert text_of(tmp_path, table(f"<t:p>x</t:p>{inner}", "<t:p>y</t:p>")) == "x a\tb\ty"
+    framed = "<t:p>one<t:frame><t:p>inside</t:p></t:frame> two</t:p><t:p>three</t:p>"
+    assert text_of(tmp_path, framed) == "inside\n\none two\n\nthree"
+
+
+def test_what_is_left_out_without_text_is_not_counted(tmp_path: Path) -> None:
+    note = "<t:note><t:note-body><t:p> </t:p></t:note-body></t:note>"
+    body = f"<t:p>a{note}b<t:span t:style-name='none'>c</t:span></t:p><t:table-of-content/>"
+    assert text_of(tmp_path, body) == "abc"
+    assert left_out(tmp_path / "a.odt") == {}
+
+
+def test_text_before_the_body_is_none(tmp_path: Path) -> None:
+    scripts = "<o:scripts><t:p>no</t:p></o:scripts>"
+    file = write(tmp_path / "a.odt", opendocument("<t:p>text</t:p>", styles=scripts))
+    assert documents(file) == ["text"]
+
+
+def test_poems_are_lines_and_prose_is_not(tmp_path: Path) -> None:
+    verse = "<t:p>a short line</t:p>" * 4 + "<t:p/>"
+    assert text_of(tmp_path, verse * 2) == "\n\n".join(["\n".join(["a short line"] * 4)] * 2)
+    few = "<t:p>a short line</t:p>" * 3 + "<t:p/>"
+    assert text_of(tmp_path, few * 2) == "\n\n".join(["a short line"] * 6)
+    long = f"<t:p>{'a long line ' * 8}</t:p>" * 4 + "<t:p/>"
+    assert text_of(tmp_path, long * 2).count("\n\n") == 7

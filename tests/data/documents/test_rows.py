@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from minigpt.config import ReadingConfig
+from minigpt.data.readers import read_file
+
 from ..texts import documents, refusal, write
 from .made import notebook, parquet
 from .reading import left_out, report_of
@@ -151,3 +154,88 @@ def test_a_notebook_that_is_not_json_is_refused(tmp_path: Path) -> None:
     assert "is not JSON" in refusal(write(tmp_path / "a.ipynb", '{"cells": ['))
     deep = '{"cells": ' + "[" * 100_000
     assert "is not JSON" in refusal(write(tmp_path / "a.ipynb", deep))
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("id,text\n1,a\n\n3,b\n", [(2, "a"), (4, "b")]),
+        ('text\n"a\nb"\nc\n', [(2, "a\nb"), (4, "c")]),
+        ("sep=;\nid;text\n1;a\n2;b\n", [(3, "a"), (4, "b")]),
+    ],
+)
+def test_a_row_of_a_table_knows_its_line(
+    table: str, rows: list[tuple[int, str]], tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.csv", table)
+    found = list(read_file(file, ReadingConfig()))
+    assert [(document.line, document.text) for document in found] == rows
+    assert all(document.is_row and document.is_first for document in found)
+
+
+def test_what_separates_cells_is_what_sets_the_text_apart_or_is_there_most_often(
+    tmp_path: Path,
+) -> None:
+    for header, row in (
+        ("a,b;text", "x,y;t"), ('"a;b;c"|"text"', "x;y;z|t"), ("text\ta,b,c", "t\tx"),
+    ):  # fmt: skip
+        assert documents(write(tmp_path / "a.csv", f"{header}\n{row}\n")) == ["t"]
+    file = write(tmp_path / "b.csv", "a;b;c,d\n1;t;3,4\n")
+    assert documents(file, text_field="b") == ["t"]
+    assert refusal(file).endswith("--text-field: a, b, c,d")
+
+
+def test_of_many_columns_the_first_eight_are_named(tmp_path: Path) -> None:
+    names = [f"n{number}" for number in range(9)]
+    for count, more in ((8, ""), (9, " and 1 more")):
+        file = write(tmp_path / "a.csv", f"{','.join(names[:count])}\n")
+        assert refusal(file).endswith(f"--text-field: {', '.join(names[:8])}{more}")
+        row = json.dumps(dict.fromkeys(names[:count], "x"))
+        lines = write(tmp_path / "a.jsonl", f"{{}}\n{row}\n")
+        assert refusal(lines).endswith(f"--text-field: {', '.join(names[:8])}{more}")
+    long = write(tmp_path / "b.csv", f"{'n' * 50},b\n")
+    assert refusal(long).endswith(f"--text-field: {'n' * 40}, b")
+
+
+def test_a_column_of_this_very_name_comes_before_one_in_other_letters(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "Text,text\nno,yes\n")
+    assert documents(file) == ["yes"]
+    assert documents(file, text_field="TEXT") == ["no"]
+
+
+def test_a_row_of_json_lines_knows_its_line_and_of_a_list_its_number(tmp_path: Path) -> None:
+    lines = write(tmp_path / "a.ndjson", '\n{"text": "a"}\n\n{"text": "b"}\n')
+    assert [row.line for row in read_file(lines, ReadingConfig())] == [2, 4]
+    rows = write(tmp_path / "a.json", '[null, {"text": "a"}, {"text": "b"}]')
+    assert [row.line for row in read_file(rows, ReadingConfig())] == [2, 3]
+
+
+def test_a_list_in_json_is_known_by_the_field_that_was_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.json", '[ {"text": "a", "body": "b"}]')
+    assert documents(file) == ["a"]
+    assert documents(file, text_field="body") == ["b"]
+    marked = write(tmp_path / "b.json", '\ufeff[{"text": "é"}]'.encode("utf-16-le"))
+    assert documents(marked) == ["é"]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("a ![x](data:image/png;base64,aa) b", "a  b"),
+        ("![x](http://a/b.png)", "![x](http://a/b.png)"),
+        ("![[x](attachment:a)", "![[x](attachment:a)"),
+        ("\n\nlines\n\n", "lines"),
+    ],
+)
+def test_pictures_that_are_in_a_notebook_are_left_out_of_its_text(
+    source: str, text: str, tmp_path: Path
+) -> None:
+    cells = [{"cell_type": "heading", "source": "T"}, {"cell_type": "markdown", "source": source}]
+    file = write(tmp_path / "a.ipynb", json.dumps({"cells": cells}))
+    assert documents(file) == [f"T\n\n{text}"]
+
+
+def test_a_notebook_is_known_by_its_beginning_and_by_its_name_or_its_cells(tmp_path: Path) -> None:
+    for text in ('{"cells": 5, "a": "no notebook"}', '{"metadata": {"x": 1}}', '{"cells_": []}'):
+        assert documents(write(tmp_path / "a.txt", text)) == [text]
+    assert documents(write(tmp_path / "b.txt", f"- {notebook(('markdown', 'x'))}"))[0][0] == "-"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ..texts import documents, refusal, write
+from .made import CHAPTER
 from .reading import left_out
 
 HEAD = r"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\generator X;}{\info{\title T}}"
@@ -88,3 +89,86 @@ def test_a_text_box_is_read_once_before_the_paragraph_that_it_is_in(
 def test_deep_groups_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.rtf", r"{\rtf1" + "{" * 10_000)
     assert "more than 1,000 tags inside one another" in refusal(file)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (r"a\emspace b\enspace c\qmspace d", "a b c d"),
+        (r"a\endash b\bullet c\lquote d\rquote \ldblquote e\rdblquote", "a–b•c‘d’“e”"),
+        ("a\\\nb\\\r\nc", "a\n\nb\n\nc"),
+        (r"one{\*\do\dpx1\par\tab no}two", "onetwo"),
+        (r"a{\fonttbl{\f1 toc Sans;}}{\info{\title toc of birds}}b", "ab"),
+        (r"\bin-3 a}b", "ab"),
+        (r"\uc3\u233abcd", "éd"),
+        (r"\u233{x}y", "éxy"),
+        (r"a\page b\sect c", "a\n\nb\n\nc"),
+        (r"a\_b\~c", "a\u2011b c"),
+        (r"{\v no {\plain yes}\v0  too}", "yes too"),
+        (r"a\cell\cell c\row", "a\t\tc"),
+        ("a\\", "a}"),
+    ],
+)
+def test_further_control_words_become_text(body: str, text: str, tmp_path: Path) -> None:
+    (found,) = documents(write(tmp_path / "a.rtf", f"{HEAD}{body}}}"))
+    assert found == text
+
+
+@pytest.mark.parametrize(
+    ("number", "encoding", "text"),
+    [
+        (437, "cp437", "é░"), (850, "cp850", "éÁ"), (852, "cp852", "ěő"), (1251, "cp1251", "Да"),
+        (10000, "mac_roman", "é•"), (65001, "utf-8", "é日"), (1, "cp1252", "é€"),
+        (99999, "cp1252", "é€"),
+    ],
+)  # fmt: skip
+def test_the_code_page_of_a_file_is_known_by_its_number(
+    number: int, encoding: str, text: str, tmp_path: Path
+) -> None:
+    hexed = "".join(f"\\'{byte:02x}" for byte in text.encode(encoding))
+    file = write(tmp_path / "a.rtf", rf"{{\rtf1\ansi\ansicpg{number} {hexed}}}")
+    assert documents(file) == [text]
+
+
+@pytest.mark.parametrize(
+    ("number", "encoding", "text"),
+    [
+        (77, "mac_roman", "é"), (128, "cp932", "日"), (129, "cp949", "한"), (130, "johab", "한"),
+        (134, "gbk", "乌"), (136, "cp950", "烏"), (161, "cp1253", "Ω"), (162, "cp1254", "ğ"),
+        (163, "cp1258", "ơ"), (177, "cp1255", "ש"), (178, "cp1256", "ع"), (186, "cp1257", "ė"),
+        (204, "cp1251", "Я"), (222, "cp874", "ก"), (238, "cp1250", "ő"), (254, "cp437", "░"),
+        (255, "cp850", "Á"), (0, "cp1252", "é"), (99, "cp1252", "é"),
+    ],
+)  # fmt: skip
+def test_the_code_page_of_a_font_is_known_by_its_character_set(
+    number: int, encoding: str, text: str, tmp_path: Path
+) -> None:
+    hexed = "".join(f"\\'{byte:02x}" for byte in text.encode(encoding))
+    fonts = rf"{{\fonttbl{{\f3\fcharset{number} A;}}}}"
+    file = write(tmp_path / "a.rtf", rf"{{\rtf1\ansi\ansicpg1252{fonts}\f3 {hexed}}}")
+    assert documents(file) == [text]
+
+
+def test_a_file_of_an_old_mac_says_so(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.rtf", r"{\rtf1\mac caf\'8e}")
+    assert documents(file) == ["café"]
+
+
+@pytest.mark.parametrize(("level", "text"), [(0, "x"), (5, "x"), (6, "- x"), (9, "- x")])
+def test_a_heading_by_its_level_is_no_item_of_a_list(level: int, text: str, tmp_path: Path) -> None:
+    body = rf"\pard\outlinelevel{level}{{\listtext 1.}}x\par\pard{{\listtext 1.}}y\par"
+    file = write(tmp_path / "a.rtf", f"{HEAD}{body}}}")
+    assert documents(file) == [f"{text}{chr(10) * (1 + (text == 'x'))}- y"]
+
+
+def test_each_chapter_is_a_document(tmp_path: Path) -> None:
+    chapter = rf"\pard\outlinelevel1 Chapter\par\pard {CHAPTER}\par"
+    file = write(tmp_path / "a.rtf", f"{HEAD}{chapter * 5}}}")
+    assert documents(file) == [f"Chapter\n\n{CHAPTER.strip()}"] * 5
+
+
+def test_hidden_and_deleted_text_is_counted_once_for_each_piece(tmp_path: Path) -> None:
+    body = r"a{\v b\v c}d{\deleted e}{\v f{\footnote g}}"
+    file = write(tmp_path / "a.rtf", f"{HEAD}{body}}}")
+    assert documents(file) == ["ad"]
+    assert left_out(file) == {"hidden parts": 2, "deleted parts": 1, "footnotes": 1}

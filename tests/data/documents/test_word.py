@@ -177,3 +177,74 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
     xml = f'<w:document xmlns:w="{W}"><w:p>'
     file = write(tmp_path / "a.docx", word("", **{"word/document.xml": xml}))
     assert "its XML is damaged" in refusal(file)
+
+
+def test_the_main_part_may_have_another_name_and_stand_after_others(tmp_path: Path) -> None:
+    def package(relations: str, name: str) -> bytes:
+        document = f'<w:document xmlns:w="{W}"><w:body>{p("text")}</w:body></w:document>'
+        parts = {"[Content_Types].xml": "<Types/>", name: document}
+        return zipped(parts | ({"_rels/.rels": f"<R>{relations}</R>"} if relations else {}))
+
+    office = "http://purl.oclc.org/ooxml/officeDocument/relationships"
+    relations = f'<Relationship Type="{office}/extendedProperties" Target="docProps/app.xml"/>'
+    relations += f'<Relationship Type="{office}/officeDocument" Target="/word/document2.xml"/>'
+    file = write(tmp_path / "a.docx", package(relations, "word/document2.xml"))
+    assert documents(file) == ["text"]
+    usual = write(tmp_path / "b.docx", package("", "word/document.xml"))
+    assert documents(usual) == ["text"]
+    lost = write(tmp_path / "c.docx", package(relations, "word/document.xml"))
+    assert "it has no 'word/document2.xml' inside" in refusal(lost)
+
+
+def test_a_tab_is_a_space_and_a_tab_stop_is_none(tmp_path: Path) -> None:
+    stops = '<w:tabs><w:tab w:val="left" w:pos="720"/></w:tabs>'
+    open_end = "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr><w:r><w:t>o</w:t></w:r></w:p>"
+    run = "<w:r><w:t>ne</w:t><w:tab/><w:t>b</w:t></w:r>"
+    assert text_of(tmp_path, f"{open_end}<w:p><w:pPr>{stops}</w:pPr>{run}</w:p>") == "one b"
+
+
+@pytest.mark.parametrize(
+    ("outline", "text"), [(0, "x"), (1, "x"), (5, "x"), (6, "- x"), (9, "- x")]
+)
+def test_a_heading_by_its_level_is_no_item_of_a_list(
+    outline: int, text: str, tmp_path: Path
+) -> None:
+    """The tenth level is that of the body's text, which numbered paragraphs may name."""
+    properties = f'<w:pPr><w:numPr/><w:outlineLvl w:val="{outline}"/></w:pPr>'
+    assert text_of(tmp_path, f"<w:p>{properties}<w:r><w:t>x</w:t></w:r></w:p>") == text
+
+
+def test_chapters_are_found_by_the_level_of_their_headings_too(tmp_path: Path) -> None:
+    head = '<w:p><w:pPr><w:outlineLvl w:val="0"/></w:pPr><w:r><w:t>Chapter</w:t></w:r></w:p>'
+    assert len(documents(write(tmp_path / "a.docx", word((head + p(CHAPTER)) * 5)))) == 5
+
+
+@pytest.mark.parametrize(
+    ("code", "letter"),
+    [
+        ("E000", ""),
+        ("F8FF", ""),
+        ("F900", "\uf900"),
+        ("41", "A"),
+        ("", ""),
+        ("xyz", ""),
+        ("1F600", ""),
+    ],
+)
+def test_of_the_signs_of_a_font_those_are_read_that_are_letters(
+    code: str, letter: str, tmp_path: Path
+) -> None:
+    body = f'<w:p><w:r><w:t>a</w:t><w:sym w:char="{code}"/></w:r></w:p>'
+    assert text_of(tmp_path, body) == f"a{letter}"
+    assert bool(left_out(tmp_path / "a.docx")) == (not letter)
+
+
+def test_a_table_in_a_cell_is_read_in_its_place(tmp_path: Path) -> None:
+    def table(*cells: str) -> str:
+        row = "".join(f"<w:tc>{cell}</w:tc>" for cell in cells)
+        return f"<w:tbl><w:tr>{row}</w:tr></w:tbl>"
+
+    inner = table(p("a"), p("b"))
+    assert text_of(tmp_path, table(p("x") + inner, p("y"))) == "x a\tb\ty"
+    assert text_of(tmp_path, table(inner + p("below"), p(""))) == "a\tb\n\nbelow"
+    assert text_of(tmp_path, table(p("x"), p(""), p("z"), p(""))) == "x\t\tz"
