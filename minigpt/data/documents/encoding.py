@@ -44,15 +44,14 @@ def encoding_called(name: str) -> str:
     """The encoding that a page or a letter means by a name, perhaps misspelt, such as cp-850. UTF-8
     if it is none that Python knows, and for ASCII, which nobody names who has other letters."""
     for spelling in (name.lower(), re.sub(r"[\W_]", "", name.lower())):
-        if spelling in ("iso-8859-1", "latin1", "windows-1252"):  # as browsers do
-            return FALLBACK
         if spelling in ("ascii", "us-ascii") or spelling.startswith("utf-16"):  # it cannot be true
             return UTF_8
         try:
             b"a".decode(spelling)
-            return spelling
         except (LookupError, ValueError):
             continue
+        is_latin1 = codecs.lookup(spelling).name == "iso8859-1"
+        return FALLBACK if is_latin1 else spelling  # as browsers do
     return UTF_8
 
 

@@ -234,3 +234,63 @@ def test_a_zip_file_with_two_files_of_a_name_reads_both(tmp_path: Path) -> None:
         archive.writestr("a.txt", "one")
         archive.writestr("a.txt", "two")
     assert documents(write(tmp_path / "a.zip", packed.getvalue())) == ["one", "two"]
+
+
+def test_what_is_said_of_the_files_of_an_archive_is_said_of_it(tmp_path: Path) -> None:
+    note = '<w:p><w:r><w:t>x</w:t><w:footnoteReference w:id="1"/></w:r></w:p>'
+    files = {"a.docx": word(note), "b/c.docx": word(note * 2), "d.txt": "déjà".encode("cp1252")}
+    file = write(tmp_path / "a.zip", zipped(files))
+    report = report_of(file)
+    assert dict(report.left_out) == {"footnotes": 3}
+    assert report.notes == [
+        f"{file}/d.txt: read as Windows-1252, since it is not UTF-8 (--encoding names another)"
+    ]
+    assert report.kind == "archive (2 Word, 1 plain text)"
+
+
+def test_hidden_files_and_folders_of_an_archive_are_none_of_it(tmp_path: Path) -> None:
+    names = [".a", "b/.git/c", "__MACOSX/._d", "e/..", "./f", "../g", "h/__MACOSX/i", "j/"]
+    file = write(tmp_path / "a.zip", zipped(dict.fromkeys(names, "")
+                                            | {name: name for name in names[:-1]}))  # fmt: skip
+    assert sorted(documents(file)) == ["../g", "./f", "e/..", "h/__MACOSX/i"]
+    assert report_of(file).files_left_out == []
+
+
+def test_an_archive_without_files_has_no_text(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.zip", zipped({"x/": ""}))
+    assert documents(file, write(tmp_path / "b.txt", "b")) == ["b"]
+    assert report_of(file).kind == "archive ()"
+
+
+def test_so_many_times_its_size_may_a_file_be_and_so_much_always(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.data.documents.content.ALWAYS_UNPACKED", 1000)
+    packed = gzip.compress(b"a" * 1000)
+    assert len(packed) * 200 > 1001
+    monkeypatch.setattr("minigpt.data.documents.content.MOST_TIMES", 1)
+    assert len(documents(write(tmp_path / "a.gz", packed))[0]) == 1000
+    more = write(tmp_path / "b.gz", gzip.compress(b"a" * 1001))
+    assert "unpacks to more than 1 times its size" in refusal(more)
+    assert len(documents(more, raise_limits=1.5)[0]) == 1001
+
+
+def test_a_part_of_a_document_leads_to_another_by_its_name() -> None:
+    from minigpt.data.documents.zipped import part_name
+
+    for name, base, found in (
+        ("styles.xml", "word/document.xml", "word/styles.xml"),
+        ("/word/a.xml", "x/y.xml", "word/a.xml"), ("../a.xml", "x/y/z.xml", "x/a.xml"),
+        ("a.xml", "", "a.xml"), ("../../a.xml", "x/y.xml", "../a.xml"),
+    ):  # fmt: skip
+        assert part_name(name, base) == found
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    from minigpt import UserError
+    from minigpt.config import ReadingConfig
+    from minigpt.data.documents.content import Content
+
+    for name in ("missing", "a\0b"):
+        with pytest.raises(UserError, match=r"^cannot read .*(No such file|null byte)"):
+            Content.of_file(tmp_path / name, ReadingConfig())
