@@ -34,6 +34,7 @@ from minigpt.training.average import WeightAverage
 from minigpt.training.checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.optimizer_state import OptimizerKeeper
+from tests.conftest import move_into
 from tests.training.runs import resume
 
 SHAPE: dict[str, Any] = {"context_length": 8, "emb_dim": 8, "num_layers": 2, "num_heads": 2}
@@ -267,21 +268,26 @@ def test_a_gpt_is_still_written_with_by_the_glass_engine() -> None:
 # Its run
 
 
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The place of a run of a Squared, trained through the public names."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        place = move_into(tmp_path_factory.mktemp("squared"), monkeypatch)
+        text = minigpt.TextConfig(files=("my.txt",), vocab_size=300)
+        dataset = prepare_tokens(find_source(text), text)
+        model = Squared(GPTConfig(300, **SHAPE))
+        config = TrainConfig(steps=4, num_evals=2, batch_size=4, device="cpu")
+        out = Path("runs/squared")
+        minigpt.Trainer(model, dataset, config, out=out, callbacks=[Samples()]).train()
+        return place
+
+
 @pytest.fixture
-def squared(workplace: Path) -> Path:
-    """A run of a Squared."""
-    folder = Path("runs/squared")
-    train_squared(folder)
-    return folder
-
-
-def train_squared(folder: Path) -> None:
-    """Through the public names."""
-    text = minigpt.TextConfig(files=("my.txt",), vocab_size=300)
-    dataset = prepare_tokens(find_source(text), text)
-    model = Squared(GPTConfig(300, **SHAPE))
-    config = TrainConfig(steps=8, num_evals=2, batch_size=4, device="cpu")
-    minigpt.Trainer(model, dataset, config, out=folder, callbacks=[Samples()]).train()
+def squared(trained_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of a Squared, to be read only."""
+    monkeypatch.chdir(trained_once)
+    monkeypatch.setenv("MINIGPT_CACHE", str(trained_once / "cache"))
+    return Path("runs/squared")
 
 
 def test_a_run_of_another_network_is_refused_by_name_wherever_a_run_is_read(

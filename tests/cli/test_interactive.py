@@ -14,12 +14,12 @@ import pytest
 
 import minigpt
 
+from ..patience import PATIENCE
 from .conftest import Outcome, Type, assert_refused
 
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 ARROW_UP = "\x1b[A"
-PATIENCE = 10  # seconds
 AT_ITS_TERMINAL = """
 import fcntl, sys, termios
 from minigpt.cli import main
@@ -68,7 +68,7 @@ class Terminal:
         key, it can be lost in Python's input(); then it is pressed again."""
         self.type(CTRL_C)
         while b"> " not in self._shown:
-            if not self._reads(1.0):
+            if not self._reads(PATIENCE / 10):
                 self.type(CTRL_C)
         return self.see("> ")
 
@@ -105,86 +105,64 @@ def terminal(tiny_run: Path, workplace: Path) -> Iterator[Callable[..., Terminal
         one.close()
 
 
-def test_ctrl_c_stops_a_text_and_an_empty_line_goes_on_with_it(
+def test_ctrl_c_clears_a_line_or_stops_a_text_and_enter_and_the_arrow_go_on(
     terminal: Callable[..., Terminal],
 ) -> None:
     session = terminal("--max-new-tokens", "100000000", "--wrap", "0")
     session.see("> ")
+    session.type("zebra")
+    session.see("zebra")
+    session.interrupt()
+
     session.type("the fox\n")
-    for words in ("the fox", "the fox", "a"):  # as typed, as written, and what follows
-        session.see(words)
+    seen = [session.see(words) for words in ("the fox", "the fox", "a")]  # typed, written, more
+    assert "zebra" not in "".join(seen)
     assert "stopped   more: Enter" in session.interrupt()
 
     session.type("\n")
     session.see("a")
     assert "stopped   more: Enter" in session.interrupt()
+
+    session.type(f"{ARROW_UP}\n")
+    seen = [session.see("the fox") for _ in range(2)]
+    assert "zebra" not in "".join(seen)
+    session.interrupt()
     assert session.leave() == 0
 
 
-def test_a_text_that_was_stopped_goes_on_where_it_ended(
+def test_a_file_holds_the_texts_alone_and_one_that_was_stopped_goes_on_where_it_ended(
     terminal: Callable[..., Terminal], tmp_path: Path, type_: Type, tiny_run: Path
 ) -> None:
+    """A line is read as UTF-8, whatever the language of the system."""
+
+    def written() -> str:
+        return file.read_text(encoding="utf-8")
+
     file = tmp_path / "texts.txt"
-    session = terminal("--max-new-tokens", "100000000", "--seed", "1", stdout=file)
+    variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    session = terminal("--max-new-tokens", "100000000", "--seed", "1", stdout=file, **variables)
     texts = []
-    for prompt in ("the fox", ""):
-        length = len(file.read_text())
+    for prompt in ("the café", ""):
+        length = len(written())
         session.see("> ")
         session.type(f"{prompt}\n")
-        while len(file.read_text()) < length + 20:
+        deadline = time.monotonic() + PATIENCE
+        while len(written()) < length + 20:
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         session.type(CTRL_C)
         session.see("stopped   more: Enter")
-        texts.append(file.read_text()[length:].removesuffix("\n"))
-    session.see("> ")
-    assert session.leave() == 0
-
-    before, rest = texts
-    given = ("--run", tiny_run, "--max-new-tokens", str(len(rest)), "--seed", "1")
-    assert type_("generate", before, *given)[1].startswith(before + rest)
-
-
-def test_ctrl_c_clears_a_line_that_is_being_typed_and_the_arrow_brings_back_the_last(
-    terminal: Callable[..., Terminal],
-) -> None:
-    session = terminal("--max-new-tokens", "2")
-    session.see("> ")
-    session.type("zebra")
-    session.see("zebra")
-    session.interrupt()
-    for keys in ("the fox\n", f"{ARROW_UP}\n"):
-        session.type(keys)
-        seen = session.see("tokens at")
-        assert seen.count("the fox") == 2 and "zebra" not in seen  # as typed, and as written
-        session.see("> ")
-    assert session.leave() == 0
-
-
-def test_a_file_of_texts_holds_nothing_else(
-    terminal: Callable[..., Terminal], tmp_path: Path
-) -> None:
-    session = terminal("--max-new-tokens", "2", "--seed", "1", stdout=tmp_path / "texts.txt")
-    session.see("> ")
-    session.type("the fox\n")
+        texts.append(written()[length:].removesuffix("\n"))
     session.see("> ")
     session.type("/help\n")
     session.see("/temperature N")
     session.see("> ")
     assert session.leave() == 0
-    text = (tmp_path / "texts.txt").read_text()
-    assert text.startswith("the fox") and ">" not in text and "/" not in text
 
-
-def test_a_line_is_read_as_utf_8_whatever_the_language_of_the_system(
-    terminal: Callable[..., Terminal], tmp_path: Path
-) -> None:
-    variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    session = terminal("--max-new-tokens", "2", stdout=tmp_path / "texts.txt", **variables)
-    session.see("> ")
-    session.type("café\n")
-    session.see("> ")
-    assert session.leave() == 0
-    assert (tmp_path / "texts.txt").read_text(encoding="utf-8").startswith("café")
+    before, rest = texts
+    assert before.startswith("the café") and not set(written()) & {">", "/"}
+    given = ("--run", tiny_run, "--max-new-tokens", str(len(rest)), "--seed", "1")
+    assert type_("generate", before, *given)[1].startswith(before + rest)
 
 
 # Line by line

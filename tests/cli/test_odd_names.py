@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,13 @@ from minigpt.interop.chat import ChatFormat
 from minigpt.recipe.run import resume_run
 from minigpt.runs.folder import PICTURE
 from minigpt.tokenizer import CharacterTokenizer
-from tests.conftest import TINY, some_text, train_tiny, unix_only
+from minigpt.training import picture
+from tests.conftest import TINY, real_draw_losses, some_text, train_tiny, unix_only
 
 from .conftest import Type, assert_refused
 
-TINY_OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+SHORT: dict[str, Any] = TINY | {"steps": 1, "num_evals": 1}
+SHORT_OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in SHORT.items()]
 ODD = ["a^$x^^$ 小说 <b>&amp;", "y" * 240]
 if os.name != "nt":
     ODD += ["two\nlines \x1b[31m", "caf\udce9"]
@@ -26,18 +29,23 @@ if os.name != "nt":
 
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("name", ODD)
-def test_a_text_of_any_name_trains_and_is_drawn(
-    name: str, workplace: Path, drawn_losses: None, capsys: pytest.CaptureFixture[str]
+def test_a_text_of_any_name_trains_and_is_drawn_and_goes_on(
+    name: str,
+    workplace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = f"{name}.txt"
     try:
         Path(text).write_text(some_text())
     except OSError:
         pytest.skip("this system has no such names")
-    assert main(["train", *TINY_OPTIONS, text]) == 0, capsys.readouterr().err
+    with monkeypatch.context() as drawn:
+        drawn.setattr(picture, "draw_losses", real_draw_losses)
+        assert main(["train", *SHORT_OPTIONS, text]) == 0, capsys.readouterr().err
     (run,) = Path("runs").iterdir()
     assert (run / PICTURE).read_bytes().startswith(b"\x89PNG")
-    resume_run(run, {"steps": 10}, 0.0)
+    resume_run(run, {"steps": 2}, 0.0)
 
 
 def test_a_folder_and_a_run_of_any_name_train_and_are_drawn(
@@ -45,16 +53,16 @@ def test_a_folder_and_a_run_of_any_name_train_and_are_drawn(
 ) -> None:
     Path("a^$x^^$").mkdir()
     shutil.copy("my.txt", Path("a^$x^^$", "my.txt"))
-    assert main(["train", *TINY_OPTIONS, "a^$x^^$"]) == 0, capsys.readouterr().err
-    assert main(["train", *TINY_OPTIONS, "my.txt", "--out=Ba$$in^^$_{"]) == 0
-    assert Path("runs/a^$x^^$", PICTURE).is_file() and Path("Ba$$in^^$_{", PICTURE).is_file()
+    run = "Ba$$in^^$_{"
+    assert main(["train", *SHORT_OPTIONS, "a^$x^^$", f"--out={run}"]) == 0, capsys.readouterr().err
+    assert Path(run, PICTURE).is_file()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
 def test_a_folder_whose_name_is_not_utf_8_is_refused_before_the_text_is_read(
     workplace: Path, type_: Type
 ) -> None:
-    outcome = type_("train", "my.txt", "--out", "caf\udce9", *TINY_OPTIONS)
+    outcome = type_("train", "my.txt", "--out", "caf\udce9", *SHORT_OPTIONS)
     assert_refused(outcome, "'caf\\udce9' is not UTF-8; choose another --out")
     assert not Path("caf\udce9").exists()
 
@@ -65,8 +73,8 @@ def test_a_picture_that_cannot_be_drawn_and_a_sample_that_cannot_be_written_end_
     """A style of the user's own may ask matplotlib for what is not there."""
     monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: 1 // 0)
     monkeypatch.setattr("minigpt.recipe.samples.say_text_of_a_model", lambda text: 1 // 0)
-    run = train_tiny()
-    resume_run(run, {"steps": 12, "num_evals": 3}, 0.0)
+    run = train_tiny(steps=1, num_evals=1)
+    resume_run(run, {"steps": 2, "num_evals": 2}, 0.0)
     said = capsys.readouterr().err
     for name in ("Picture", "Samples"):
         line = f"callback {name}.on_evaluation failed: ZeroDivisionError: integer division or"
@@ -80,7 +88,7 @@ def test_a_text_whose_name_is_not_utf_8_has_a_page_and_an_export(
 ) -> None:
     name = "caf\udce9 `x` <script>.txt"
     Path(name).write_text(some_text())
-    assert train_tiny(name) == Path("runs/caf `x` <script>")
+    assert train_tiny(name, steps=1, num_evals=1) == Path("runs/caf `x` <script>")
     assert type_("page")[0] == type_("export")[0] == type_("runs")[0] == 0
     page = Path("runs/caf `x` <script>/page.html").read_text()
     assert "caf\ufffd `x`" in page and "`x` <script>" not in page
@@ -99,7 +107,7 @@ def test_the_commands_at_the_end_of_a_training_can_be_copied(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["minigpt"])
     Path("my.txt").write_text("-ho the fox\n" + some_text())
-    status, _, err = type_("train", "my.txt", f"--out={out}", *TINY_OPTIONS)
+    status, _, err = type_("train", "my.txt", f"--out={out}", *SHORT_OPTIONS)
     commands = [line.strip() for line in err.splitlines() if line.startswith("  minigpt ")]
     assert status == 0 and len(commands) == 2, err
     for command in commands:
@@ -117,7 +125,7 @@ def test_a_name_gives_a_terminal_no_orders(
         monkeypatch.setattr(stream, "fileno", lambda: 2, raising=False)
     monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((300, 20)))
     Path("red \x9b31m.txt").write_text(some_text())
-    train_tiny("red \x9b31m.txt")
+    train_tiny("red \x9b31m.txt", steps=1, num_evals=1)
     out, err = capsys.readouterr()
     assert "\x9b" not in out + err and "runs/red \\x9b31m: validation" in out
 

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -518,8 +519,18 @@ def test_a_letter_of_parts_in_parts_without_end_is_counted(read: Read) -> None:
      "On 1.1.2024 10:00 a@b wrote:\n", "Sent from my iPhone\n\n", "a ", "a \n", "From \n\n",
      "From - Mon ", ": ", "<style>", "<head>", "<blockquote>x", "<td>", "&", "=?"],
 )  # fmt: skip
-def test_long_repetitions_are_read_at_once(read: Read, line: str) -> None:
-    """What tries too much would take minutes here."""
-    body = line * (100_000 // len(line))
+def test_a_repetition_that_is_longer_takes_no_more_than_in_proportion(
+    read: Read, line: str
+) -> None:
+    """What tries too much takes sixteen times as long for a text that is four times as long."""
+
+    def seconds(length: int, header: str) -> float:
+        letters = (letter("Yes."), letter(line * (length // len(line)), header))
+        begun = time.process_time()
+        read(*letters)
+        return time.process_time() - begun
+
     for header in (FLOWED, HTML):
-        read(letter("Yes."), letter(body, header))
+        long = seconds(20_000, header)
+        if long > 0.2:  # else it is quick, and how quick is chance
+            assert min(seconds(20_000, header), long) < 10 * seconds(5_000, header)

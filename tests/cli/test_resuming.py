@@ -14,7 +14,7 @@ import minigpt
 from minigpt.config import TrainConfig
 from minigpt.runs.folder import CHECKPOINT, LAST, METRICS, WEIGHTS, read_config, read_metrics
 from minigpt.training.checkpoint import read_state
-from tests.conftest import TINY, train_tiny
+from tests.conftest import TINY, move_into, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
 from .conftest import Type, assert_refused
@@ -25,22 +25,33 @@ def is_finished(run: Path) -> bool:
 
 
 def test_the_run_that_was_trained_last_goes_on_though_another_has_newer_weights(
-    workplace: Path, type_: Type
+    tiny_run: Path, workplace: Path, type_: Type
 ) -> None:
-    train_tiny(out="runs/other")
+    shutil.copytree(tiny_run, "runs/other")
     interrupted("runs/last", 3)
     os.utime(Path("runs/last", WEIGHTS), (1000, 1000))
     status, _, err = type_("train --resume")
     assert status == 0 and "continuing runs/last after 3 steps" in err
 
 
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The place of a run that has ended because it has read its text once, long before its time
+    was over."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        place = move_into(tmp_path_factory.mktemp("ended"), monkeypatch)
+        settings = {name: value for name, value in TINY.items() if name != "steps"}
+        run = minigpt.train("my.txt", minutes=5, max_epochs=1, **settings)
+        assert read_state(run).step == 11
+        return place
+
+
 @pytest.fixture
-def read_once(workplace: Path) -> Path:
-    """A run that has ended because it has read its text once, long before its time was over."""
-    settings = {name: value for name, value in TINY.items() if name not in ("steps", "vocab_size")}
-    run = minigpt.train("my.txt", minutes=5, max_epochs=1, **settings | {"vocab_size": 300})
-    assert read_state(run).step == 11
-    return run
+def read_once(ended: Path, workplace: Path) -> Path:
+    """A copy of that run, with what is prepared of its text."""
+    for name in ("runs", "cache"):
+        shutil.copytree(ended / name, name)
+    return Path("runs/my")
 
 
 def test_a_run_that_its_epochs_ended_goes_on_with_more_of_them(
@@ -70,15 +81,16 @@ def test_what_gives_a_finished_run_no_more_is_refused_with_what_does(
 
 
 def test_a_finished_run_that_goes_on_is_unfinished_until_it_ends_again(
-    workplace: Path, type_: Type
+    tiny_run: Path, workplace: Path, type_: Type
 ) -> None:
     """Also if it is killed before anything else is saved."""
-    run = train_tiny()
-    shutil.copytree(run, "runs/killed")
+    run = Path("runs/my")
+    for copy in (run, Path("runs/killed")):
+        shutil.copytree(tiny_run, copy)
     assert is_finished(run)
     with pytest.MonkeyPatch.context() as patch:
-        after_step(patch, lambda step: step == 9, lambda: signal.raise_signal(signal.SIGINT))
-        assert type_("train --resume --out runs/my --steps 16")[0] == 130
+        after_step(patch, lambda step: step == 31, lambda: signal.raise_signal(signal.SIGINT))
+        assert type_("train --resume --out runs/my --steps 32")[0] == 130
     assert not is_finished(run)
     assert "not finished" in type_("runs")[1].splitlines()[0]
     assert type_("train --resume --out runs/my")[0] == 0 and is_finished(run)
@@ -90,14 +102,15 @@ def test_a_finished_run_that_goes_on_is_unfinished_until_it_ends_again(
     assert not is_finished(Path("runs/killed"))
 
 
-@pytest.mark.parametrize("option", ["--eval-tokens 20 --steps 16", "--lesson --minutes 9"])
+@pytest.mark.parametrize("option", ["--eval-tokens 20 --steps 40", "--lesson --minutes 9"])
 def test_what_a_run_depends_on_from_its_beginning_is_refused(
-    workplace: Path, type_: Type, option: str
+    tiny_run: Path, workplace: Path, type_: Type, option: str
 ) -> None:
-    run = train_tiny()
+    run = Path("runs/my")
+    shutil.copytree(tiny_run, run)
     refused = type_(f"train --resume {option}")
     assert_refused(refused, f"{option.split(maxsplit=1)[0]} is for a new run; a run keeps its own")
-    assert read_state(run).step == 8
+    assert read_state(run).step == 30
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ from ..networks import COMBINATIONS, configs, shapes
 pytestmark = pytest.mark.long
 
 VOCAB = 31
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=8, deadline=None)
 
 
 def random_gpt(config: GPTConfig, seed: int = 0) -> GPT:

@@ -26,7 +26,7 @@ from ..interop.examples import CONFIGS, byte_pairs, random_model, randomize, wei
 from ..networks import configs
 
 VOCAB = 31
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=8, deadline=None)
 
 
 @st.composite
@@ -65,7 +65,7 @@ def inside(model: GPT, ids: Array) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @given(model=models())
-@few
+@settings(max_examples=20, deadline=None)
 @torch.no_grad()
 def test_all_that_happens_inside_is_as_in_the_torch_model(model: GPT) -> None:
     glass, ids = glass_of(model), some_ids(model, 1)

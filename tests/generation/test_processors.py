@@ -21,7 +21,7 @@ from minigpt.tokenizer import CharacterTokenizer, Tokenizer, train_bpe
 
 from .test_writer import saying, writer
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=10, deadline=None)
 
 LETTERS = CharacterTokenizer("\n abcdefgh")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minigpt.generation.streaming import StreamDecoder
 
-some = settings(max_examples=200, deadline=None)
+some = settings(max_examples=80, deadline=None)
 
 letters = st.sampled_from("aabé🦊")  # of one, two and four bytes
 texts = st.text(letters, max_size=15)

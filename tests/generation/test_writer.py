@@ -21,7 +21,7 @@ from minigpt.generation.writer import Writer
 from minigpt.model import GPT
 from minigpt.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, train_bpe
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=10, deadline=None)
 
 
 def writer(tokenizer: Tokenizer | None = None) -> Writer:

@@ -137,10 +137,10 @@ def assert_same_function(ours: GPT, theirs: Any, tokenizer: Tokenizer) -> None:
     prompt = torch.tensor([tokenizer.encode(PROMPT)])
     end = tokenizer.end_of_text
     written = theirs.generate(
-        prompt, max_new_tokens=100, do_sample=False, eos_token_id=end, pad_token_id=end
+        prompt, max_new_tokens=40, do_sample=False, eos_token_id=end, pad_token_id=end
     )[0].tolist()
     assert tokenizer.decode(written) == Writer(glass_of(ours), tokenizer).generate(
-        PROMPT, temperature=0, max_new_tokens=100
+        PROMPT, temperature=0, max_new_tokens=40
     )
 
 

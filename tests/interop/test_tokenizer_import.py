@@ -19,6 +19,7 @@ from tokenizers import (
     trainers,
 )
 
+import minigpt
 from minigpt import UserError
 from minigpt.interop import huggingface
 from minigpt.interop.huggingface import read_tokenizer, write_folder
@@ -321,6 +322,21 @@ SHORT = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "str
 )
 def test_a_text_has_all_its_ids_and_no_others(tmp_path: Path, data: Any, ours: Any) -> None:
     assert read(tmp_path, data).encode(HARD_TEXT) == ours.encode(HARD_TEXT)
+
+
+def test_a_model_whose_tokenizer_cuts_off_or_fills_up_reads_a_text_whole(
+    tmp_path: Path, ours: Any
+) -> None:
+    """As those of programs that read texts in batches; it is a text longer than theirs."""
+    model = random_model("qwen3", vocab_size=ours.vocab_size)
+    write_folder(tmp_path, model.config, weights_of(model), ours)
+    text = HARD_TEXT * 9
+    size = len(ours.encode(text))
+    padding = {"strategy": {"Fixed": size + 9}, "direction": "Right", "pad_to_multiple_of": None}
+    padding |= {"pad_id": 0, "pad_type_id": 0, "pad_token": END_OF_TEXT}
+    for change in ({"truncation": SHORT | {"max_length": size - 9}}, {"padding": padding}):
+        (tmp_path / "tokenizer.json").write_text(json.dumps(_with(**change)))
+        assert minigpt.load(tmp_path).tokenizer.encode(text) == ours.encode(text)
 
 
 SPACE_FIRST = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}

@@ -1,4 +1,4 @@
-"""A server in a process of its own, and one without a network, both with the tiny run."""
+"""Servers: in a process of its own, in a thread of this one, and without a network."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Coroutine, Iterator
@@ -17,8 +18,10 @@ from typing import Any, TypeVar
 import pytest
 
 from minigpt.generation.writer import Writer
-from minigpt.runs.find import find_model
+from minigpt.runs.find import find_model, load
 from minigpt.serve.settings import ServeConfig
+
+from ..patience import PATIENCE
 
 Result = TypeVar("Result")
 COMMAND = "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
@@ -35,25 +38,60 @@ class Server:
         self.process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
         )
-        for _ in range(600):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/health"):
                 return
             assert self.process.poll() is None, self.process.communicate()
-            time.sleep(0.1)
+            time.sleep(0.05)
         raise AssertionError("the server does not start")
 
     def end(self) -> str:
         """Its log, after a signal has ended it."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.communicate(timeout=30)[1]
+        return self.process.communicate(timeout=PATIENCE)[1]
+
+
+class Served:
+    """A model served at a port of its own, in a thread of this process."""
+
+    def __init__(self, run: Path, key: str = "", **settings: Any):
+        from minigpt.serve.app import make_api_app, make_server
+        from minigpt.serve.scheduler import Scheduler
+
+        found, self.model = find_model(run), run.name
+        config = ServeConfig(**settings)
+        scheduler = Scheduler(load(run, device="cpu"), config)
+        self._server = make_server(make_api_app(scheduler, found, self.model, key=key), config)
+        scheduler.is_leaving = lambda: self._server.should_exit
+        scheduler.start()
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listening.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.run, args=([self.listening],))
+        self._thread.start()
+
+    def end(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(PATIENCE)
+        self.listening.close()
+        assert not self._thread.is_alive()
+
+
+@contextlib.contextmanager
+def served(run: Path, **settings: Any) -> Iterator[Served]:
+    running = Served(run, **settings)
+    try:
+        yield running
+    finally:
+        running.end()
 
 
 @pytest.fixture(scope="module")
-def server(tiny_run: Path) -> Iterator[Server]:
-    running = Server(tiny_run)
-    yield running
-    running.end()
+def server(tiny_run: Path) -> Iterator[Served]:
+    with served(tiny_run) as running:
+        yield running
 
 
 class Local:
@@ -106,13 +144,13 @@ class Local:
 
         async def receive() -> Any:
             if not incoming and not leaves:
-                await asyncio.sleep(3600)
+                await asyncio.Event().wait()
             return incoming.pop() if incoming else {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
             outgoing.append(message)
 
-        await asyncio.wait_for(self.app(scope, receive, send), 60)
+        await asyncio.wait_for(self.app(scope, receive, send), PATIENCE)
         if not outgoing:
             return 0, {}, b""
         answer = {k.decode(): v.decode() for k, v in outgoing[0]["headers"]}

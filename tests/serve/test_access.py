@@ -13,6 +13,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.serve.settings import ServeConfig
 
+from ..patience import PATIENCE
 from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
@@ -239,7 +240,7 @@ def test_port_0_is_one_that_is_free(host: str) -> None:
     ports = {opened.getsockname()[1] for opened in sockets}
     assert len(ports) == 1 and 0 not in ports
     for opened in sockets:
-        with socket.create_connection(opened.getsockname()[:2], timeout=5):
+        with socket.create_connection(opened.getsockname()[:2], timeout=PATIENCE):
             pass
         opened.close()
 

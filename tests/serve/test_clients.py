@@ -1,4 +1,4 @@
-"""The clients that people use, against a server in a process of its own."""
+"""The clients that people use, at a port; a process of its own where a signal ends it."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 import minigpt
+from minigpt.serve.settings import ServeConfig
 
-from .conftest import COMMAND, Server
+from ..patience import PATIENCE
+from .conftest import COMMAND, Served, Server, served
 
 pytestmark = pytest.mark.serve
 needs = "make test-serve installs what these tests need"
@@ -23,11 +25,11 @@ pytest.importorskip("uvicorn", reason=needs)
 openai = pytest.importorskip("openai", reason=needs)
 langchain_openai = pytest.importorskip("langchain_openai", reason=needs)
 
+ENDLESS = 100_000_000  # tokens
+ONE_PLACE = {"max_batch": 1, "max_tokens": ENDLESS}
 
-ONE_PLACE = ("--max-batch", "1", "--max-tokens", "100000000")  # where a text may be endless
 
-
-def has_a_place(server: Server, seconds: float) -> bool:
+def has_a_place(server: Served, seconds: float) -> bool:
     """Whether a text is written within so many seconds."""
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     with contextlib.suppress(openai.APITimeoutError):
@@ -40,20 +42,20 @@ def has_a_place(server: Server, seconds: float) -> bool:
 def endless(run: Path) -> dict[str, Any]:
     """A request for a text that never ends."""
     bias = {str(minigpt.load(run).tokenizer.end_of_text): -100}
-    return {"prompt": "the", "max_tokens": 10**8, "stream": True, "logit_bias": bias}
+    return {"prompt": "the", "max_tokens": ENDLESS, "stream": True, "logit_bias": bias}
 
 
 @pytest.fixture
-def client(server: Server) -> Any:
+def client(server: Served) -> Any:
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
 
 
 def test_a_text_is_the_one_that_generate_writes(
-    client: Any, server: Server, tiny_run: Path
+    client: Any, server: Served, tiny_run: Path
 ) -> None:
     """Each of n too, far beyond the context, streamed or not, alone and in company."""
     settings: dict[str, Any] = {"temperature": 0.9}
-    writer, seeds = minigpt.load(tiny_run), range(20)
+    writer, seeds = minigpt.load(tiny_run), range(8)
     asked: dict[str, Any] = {"model": server.model, "prompt": "the fox", "max_tokens": 60, "n": 3}
     asked |= {"stop": ["mill n"], **settings}
     settings |= {"stop": ("mill n",), "max_new_tokens": 60, "samples": 3}
@@ -79,7 +81,7 @@ def test_a_text_is_the_one_that_generate_writes(
     assert asyncio.run(together()) == expected
 
 
-def test_a_stream_has_the_shape_that_clients_expect(client: Any, server: Server) -> None:
+def test_a_stream_has_the_shape_that_clients_expect(client: Any, server: Served) -> None:
     messages = [{"role": "user", "content": "the fox"}]
     options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
     chunks = list(
@@ -97,7 +99,7 @@ def test_a_stream_has_the_shape_that_clients_expect(client: Any, server: Server)
 
 
 def test_what_a_text_was_scored_is_what_the_writer_says(
-    client: Any, server: Server, tiny_run: Path
+    client: Any, server: Served, tiny_run: Path
 ) -> None:
     """With echo and no new tokens, as evaluation harnesses ask."""
     text = "the fox asked a crow"
@@ -118,19 +120,18 @@ def test_what_a_text_was_scored_is_what_the_writer_says(
 
 
 def test_a_client_that_leaves_frees_its_place(tiny_run: Path) -> None:
-    server = Server(tiny_run, *ONE_PLACE)
-    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
-    asked = {"model": server.model, **endless(tiny_run)}
-    with client.completions.create(**asked) as stream:
-        next(iter(stream))
-        assert not has_a_place(server, seconds=1)
-    with pytest.raises(openai.APITimeoutError):
-        client.with_options(timeout=1).completions.create(n=4, **{**asked, "stream": False})
-    assert has_a_place(server, seconds=60)
-    server.end()
+    with served(tiny_run, **ONE_PLACE) as server:
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+        asked = {"model": server.model, **endless(tiny_run)}
+        with client.completions.create(**asked) as stream:
+            next(iter(stream))
+            assert not has_a_place(server, seconds=0.5)
+        with pytest.raises(openai.APITimeoutError):
+            client.with_options(timeout=0.5).completions.create(n=4, **{**asked, "stream": False})
+        assert has_a_place(server, seconds=PATIENCE)
 
 
-def test_errors_are_those_of_the_official_client(client: Any, server: Server) -> None:
+def test_errors_are_those_of_the_official_client(client: Any, server: Served) -> None:
     with pytest.raises(openai.NotFoundError):
         client.completions.create(model="another", prompt="")
     with pytest.raises(openai.BadRequestError) as caught:
@@ -142,7 +143,7 @@ def test_errors_are_those_of_the_official_client(client: Any, server: Server) ->
     assert client.models.retrieve(server.model).owned_by == "minigpt"
 
 
-def test_langchain_and_curl(server: Server) -> None:
+def test_langchain_and_curl(server: Served) -> None:
     chain = langchain_openai.OpenAI(
         base_url=f"{server.url}/v1", api_key="any", model=server.model, max_tokens=9
     )
@@ -158,12 +159,12 @@ def test_langchain_and_curl(server: Server) -> None:
 
 
 def test_a_signal_lets_texts_end(tiny_run: Path) -> None:
-    server = Server(tiny_run, "--max-tokens", "100000000")
+    server = Server(tiny_run, "--max-tokens", str(ENDLESS))
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     asked: dict[str, Any] = {"model": server.model, "prompt": "the fox", "stream": True}
     asked["logit_bias"] = {str(minigpt.load(tiny_run).tokenizer.end_of_text): -100}
     short = client.completions.create(max_tokens=50, **asked)
-    endless = client.completions.create(max_tokens=10**8, **asked)
+    endless = client.completions.create(max_tokens=ENDLESS, **asked)
     next(iter(endless))
     server.process.send_signal(signal.SIGTERM)
     assert list(short)[-1].choices[0].finish_reason == "length"
@@ -173,15 +174,25 @@ def test_a_signal_lets_texts_end(tiny_run: Path) -> None:
     assert "/v1/completions" in log and "the fox" not in log and "Traceback" not in log
 
 
-def test_with_a_key_only_those_who_know_it_are_served(tiny_run: Path) -> None:
-    server = Server(tiny_run, "--host", "0.0.0.0", MINIGPT_API_KEY="sésame")
-    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0)
-    with pytest.raises(openai.AuthenticationError):
-        client.models.list()
-    known = openai.OpenAI(base_url=f"{server.url}/v1", api_key="sesame", max_retries=0)
-    with pytest.raises(openai.AuthenticationError):
-        known.models.list()
-    assert "401" in server.end()
+def test_with_a_key_only_those_who_know_it_are_served(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    from minigpt.serve.app import read_key
+
+    monkeypatch.setenv("MINIGPT_API_KEY", "sésame")
+    key = read_key(ServeConfig(host="0.0.0.0"))
+    with served(tiny_run, key=key) as server:
+        for wrong in ("wrong", "sesame"):
+            client = openai.OpenAI(base_url=f"{server.url}/v1", api_key=wrong, max_retries=0)
+            with pytest.raises(openai.AuthenticationError):
+                client.models.list()
+        known = urllib.request.Request(
+            f"{server.url}/v1/models", headers={"Authorization": "Bearer sésame".encode()}
+        )
+        with urllib.request.urlopen(known) as answer:
+            assert answer.status == 200
+    assert "401" in caplog.text and "sésame" not in caplog.text
 
 
 def test_port_0_is_told_and_a_server_leaves_no_socket_behind(tiny_run: Path) -> None:
@@ -198,28 +209,28 @@ def test_port_0_is_told_and_a_server_leaves_no_socket_behind(tiny_run: Path) -> 
         with urllib.request.urlopen(f"{url}/health") as answer:
             assert answer.status == 200
         server.send_signal(signal.SIGTERM)
-        assert "Traceback" not in server.communicate(timeout=30)[1]
+        assert "Traceback" not in server.communicate(timeout=PATIENCE)[1]
 
 
 def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(
-    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    code = (
-        "from minigpt.serve import app, scheduler; app.PATIENCE = 0.4; scheduler.SEND_EVERY = 0; "
-    )
-    monkeypatch.setattr(
-        "tests.serve.conftest.COMMAND", code + "from tests.serve.conftest import *; exec(COMMAND)"
-    )
-    server, address = Server(tiny_run, *ONE_PLACE), "127.0.0.1"
+    monkeypatch.setattr("minigpt.serve.app.PATIENCE", 0.4)
+    monkeypatch.setattr("minigpt.serve.scheduler.SEND_EVERY", 0)
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    for half in (b"", head, head + b"Content-Length: 9\r\n\r\n{"):
-        with socket.create_connection((address, server.port), timeout=20) as slow:
-            slow.sendall(half)
-            with contextlib.suppress(ConnectionResetError):
-                assert slow.recv(100) == b""
     body = json.dumps({**endless(tiny_run), "logprobs": 20}).encode()
-    with socket.create_connection((address, server.port)) as deaf:
-        deaf.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        deaf.recv(1)
-        assert has_a_place(server, seconds=60)
-    assert "Traceback" not in server.end()
+    with served(tiny_run, **ONE_PLACE) as server:
+        address = ("127.0.0.1", server.port)
+        for half in (b"", head, head + b"Content-Length: 9\r\n\r\n{"):
+            with socket.create_connection(address, timeout=PATIENCE) as slow:
+                slow.sendall(half)
+                with contextlib.suppress(ConnectionResetError):
+                    assert slow.recv(100) == b""
+        server.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+            deaf.connect(address)
+            deaf.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            deaf.recv(1)
+            assert has_a_place(server, seconds=PATIENCE)
+    assert "Traceback" not in caplog.text

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,32 @@ from minigpt.studio.app import Studio, make_app
 from minigpt.studio.opening import make_studio_server
 from minigpt.studio.workspace import Workspace
 
+from ..patience import PATIENCE
 from .conftest import Local
 
 LOOKS = 4  # of the server at its clients
 BODY = b"{" + b" " * LOOKS + b"}"
 
 
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not is_so():
+            await asyncio.sleep(0.001)
+
+
 async def answer_to(server: Any, listening: socket.socket, begins: bytes, rest: bytes) -> bytes:
     """The answer to a request of which all begins at once but the rest, which comes a byte at a
     time. After each of the first bytes the server looks for slow clients."""
+    clients = server.server_state.connections
     serving = asyncio.create_task(server.serve([listening]))
     reader, writer = await asyncio.open_connection("127.0.0.1", listening.getsockname()[1])
     writer.write(begins)
+    await until(lambda: bool(clients))
     for i in range(max(len(rest), LOOKS)):
         writer.write(rest[i : i + 1])
-        await asyncio.sleep(0.02 if i < LOOKS else 0)  # in which it arrives
+        sent = len(begins + rest[: i + 1])
         if i < LOOKS:
+            await until(lambda sent=sent: all(client.received == sent for client in clients))
             await server.config.callback_notify()
 
     try:
