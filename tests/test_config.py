@@ -3,29 +3,41 @@ where they make no sense, and the sizes that follow from others.
 """
 
 import dataclasses
+import errno
+import io
 import json
 import math
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import minigpt
 from minigpt import UserError
 from minigpt.config import (
     PARTS,
     EvaluationConfig,
     GPTConfig,
     InferenceConfig,
+    ReadingConfig,
     SampleConfig,
     TextConfig,
     TrainConfig,
     cache_folder,
+    check_fields,
     check_given,
+    check_interpolation,
+    check_log,
+    check_shapes,
+    count_parameters,
+    counted,
     from_dict,
+    named_shapes,
 )
-
-from .conftest import TINY
+from minigpt.config.json_objects import parse_object, read_object, to_json, without_halves
+from minigpt.config.kinds import KINDS, kind_of_error
+from minigpt.config.shown import fit_for, in_utf8
+from minigpt.config.system import quote, quote_path
 
 CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
 REQUIRED: dict[type, dict[str, Any]] = {GPTConfig: {"vocab_size": 300}}
@@ -264,6 +276,43 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
         ({"attention_dropout": 0.1, "num_workers": 2}, "--num-workers .* --attention-dropout 0.1"),
         ({"compile": "on", "num_workers": 2}, "--num-workers .* --compile on"),
         ({"context_length": 64, "warmup_context": 65}, "--warmup-context 65 is longer"),
+        *(
+            ({"lesson": True, name: value}, f"--{name.replace('_', '-')} .* --lesson;")
+            for name, value in (
+                ("steps", 9),
+                ("num_workers", 2),
+                ("device", "cpu"),
+                ("precision", "float32"),
+                ("compile", "on"),
+                ("seed", 0),
+            )
+        ),
+        *(
+            ({"plain": True, name: value}, f"--{name} .* --plain;")
+            for name, value in (
+                ("rename", ("a=b",)),
+                ("anonymous", True),
+                ("silence", 8.0),
+                ("only", "Anna"),
+            )
+        ),
+        ({"only": "Anna", "token_split_prob": 0.1}, "--token-split-prob .* --only Anna"),
+        *(
+            ({"interactive": True, name: value}, f"--{name.replace('_', '-')} .* --interactive;")
+            for name, value in (("json", True), ("show", True), ("samples", 2), ("min_words", 9))
+        ),
+        *(
+            ({other: True, name: value}, f"--{name.replace('_', '-')} .* --{other};")
+            for other in ("json", "show")
+            for name, value in (("min_words", 9), ("wrap", 0))
+        ),
+        ({"json": True, "show": True}, "--show .* --json;"),
+        ({"min_words": 9, "samples": 2}, "--samples .* --min-words 9;"),
+        ({"delete": True, "json": True}, "--json .* --delete;"),
+        *(
+            ({"copied": True, name: 8}, f"--{name.replace('_', '-')} .* --copied;")
+            for name in ("stride", "batch_size")
+        ),
     ],
 )
 def test_a_setting_that_would_do_nothing_beside_another_is_refused(
@@ -293,15 +342,215 @@ def test_settings_that_ask_for_nothing_are_taken() -> None:
     check_given({"validation": (), "validation_fraction": 0.2})
     check_given({"plain": True, "anonymous": False, "rename": []})
     check_given({"steps": 3, "lesson": False})
-
-
-def test_what_is_switched_off_is_taken_beside_what_it_would_do_nothing_beside(
-    workplace: Path,
-) -> None:
-    run = minigpt.train("my.txt", plain=True, anonymous=False, **TINY | {"steps": 1})
-    assert run.exists()
+    check_given({"plain": True, "anonymous": False, "steps": 1, "vocab_size": 300})
 
 
 def test_what_a_model_brings_counts_as_much_as_what_was_given() -> None:
     with pytest.raises(UserError, match=r"--token-split-prob .* --tokenizer char; leave it out"):
         check_given({"token_split_prob": 0.1}, {"tokenizer": "char"})
+
+
+def test_what_comes_with_a_model_can_only_be_left_alone() -> None:
+    """What was given beside it can be left out on either side."""
+    for known, beside in (({}, "leave one of them out"), ({"tokenizer": "char"}, "leave it out")):
+        given = {"vocab_size": 300} | ({} if known else {"tokenizer": "char"})
+        with pytest.raises(UserError, match=f"--tokenizer char; {beside}$") as refused:
+            check_given(given, known)
+        assert refused.value.kind == "setting"
+    check_given({"vocab_size": 300, "tokenizer": "bpe"}, {"tokenizer": "char"})
+    with pytest.raises(UserError, match="--warmup-context 65 is longer than --context-length 64"):
+        check_given({"warmup_context": 65}, {"context_length": 64})
+
+
+def test_settings_that_need_something_else_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for init in ("base", "none"):
+        check_interpolation(True, init)
+    check_interpolation(False, None)
+    check_interpolation(None, None)
+    with pytest.raises(UserError, match=r"--interpolate is for .* name it by --init"):
+        check_interpolation(True, None)
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "wandb" else 1)
+    check_log(None)
+    check_given({"log": "tensorboard"})
+    with pytest.raises(UserError, match=r'--log wandb needs a package: .*"minigpt-text\[wandb\]"'):
+        check_given({"log": "wandb"})
+
+
+@pytest.mark.parametrize("rename", ["Anna", "=Anna", "Anna=", " = ", ""])
+def test_a_speaker_is_renamed_from_something_to_something(rename: str) -> None:
+    assert refusal(TextConfig, rename=("a=b", rename)).startswith("--rename must be NAME=NAME")
+    assert TextConfig(rename=("+49 170=Anna=x", " a = b ")).rename[1] == " a = b "
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "base64", "hex", "zip", "klingon", "idna", "é"])
+def test_an_encoding_is_one_that_makes_text_of_bytes_piece_by_piece(encoding: str) -> None:
+    if encoding != "idna":  # which Python decodes piece by piece
+        expected = "encoding must be an encoding that Python knows, such as latin1, got "
+        assert refusal(EvaluationConfig, encoding=encoding) == expected + encoding
+    for known in ("latin1", "UTF-8", "utf-8-sig", "cp1251", "gbk", "shift_jis", "utf-16-le"):
+        assert ReadingConfig(encoding=known).encoding == known
+
+
+def test_how_files_are_read_is_the_same_for_each_command() -> None:
+    chosen: dict[str, Any] = {"text_field": "body", "raise_limits": 2.0, "anonymous": True}
+    for config in (TextConfig(only="Anna", **chosen), EvaluationConfig(stride=3, **chosen)):
+        assert config.reading() == ReadingConfig(**chosen)
+        assert type(config.reading()) is ReadingConfig
+
+
+def test_limits_hold_to_the_last_number() -> None:
+    """Each field takes the ends of its range that its words name."""
+    for fields in (
+        {"minutes": 999_999.0, "steps": 1, "min_lr_ratio": 0.0, "warmup_ratio": 1.0},
+        {"keep": 2, "beta1": 0.0, "beta2": 0.999999, "seed": 0},
+        {"keep": 1000, "weight_decay": 1.0, "token_split_prob": 1, "num_workers": 1},
+    ):
+        assert TrainConfig(**fields) == from_dict(TrainConfig, fields)
+    for fields in (
+        {"temperature": 0, "top_k": 1, "top_p": 1.0, "min_p": 0.0, "max_new_tokens": 0},
+        {"temperature": 999.0, "presence_penalty": -1e3, "frequency_penalty": 1e3, "min_p": 1.0},
+        {"samples": 1, "repetition_penalty": 999.0, "stop": ()},
+    ):
+        assert SampleConfig(**fields) == from_dict(SampleConfig, fields)
+    assert GPTConfig(2**18, norm_eps=0.999, dropout=0.999, rotary_base=1.001).vocab_size == 2**18
+    assert refusal(TrainConfig, keep=1).startswith("keep must be between 2 and 1,000, got 1")
+    assert refusal(TrainConfig, keep=1001).endswith("got 1001")
+    assert SampleConfig(seed=-1).seed is None
+
+
+def test_a_list_and_a_missing_value_are_of_their_field(tmp_path: Path) -> None:
+    assert from_dict(TextConfig, {"files": ["a", "b"]}).files == ("a", "b")
+    assert from_dict(TextConfig, {"encoding": None, "max_characters": None}) == TextConfig()
+    check_fields(TrainConfig, {"minutes": 5, "lesson": True})  # a whole number is a number
+    for name, value, expected in (
+        ("minutes", True, "a number"), ("lesson", 1, "true or false"), ("steps", 1.0, "a whole"),
+        ("optimizer", None, "one of adamw, muon"), ("sample_prompt", None, "a text"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=f"^{name} must be {expected}") as refused:
+            check_fields(TrainConfig, {name: value})
+        assert refused.value.kind == "setting"
+    with pytest.raises(UserError, match="TrainConfig: unknown field 'file'"):
+        check_fields(TrainConfig, {"file": "a"})
+
+
+# Weights
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 2 * (12 * 64 + 9 * 8 + 4 * 8) + 100 * 8 + 16 * 8 + 2 * 8),
+        ({"bias": False}, 2 * (12 * 64 + 2 * 8) + 100 * 8 + 16 * 8 + 8),
+        ({"tie_embeddings": False, "bias": False}, 2 * (12 * 64 + 16) + 200 * 8 + 16 * 8 + 8),
+        ({"norm": "rms"}, 2 * (12 * 64 + 2 * 8 + 8 * 9) + 100 * 8 + 16 * 8 + 8),
+        ({"positions": "rotary", "bias": False}, 2 * (12 * 64 + 16) + 100 * 8 + 8),
+        ({"positions": "rotary", "bias": False, "qk_norm": True},
+         2 * (12 * 64 + 16 + 2 * 4) + 100 * 8 + 8),
+        ({"positions": "rotary", "bias": False, "num_kv_heads": 1},
+         2 * (12 * 64 - 2 * 32 + 16) + 100 * 8 + 8),
+        ({"positions": "rotary", "bias": False, "feed_forward": "swiglu", "hidden_dim": 10},
+         2 * (4 * 64 + 3 * 80 + 16) + 100 * 8 + 8),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_weights_of_a_model_follow_from_its_parts(changes: dict[str, Any], count: int) -> None:
+    config = GPTConfig(100, "gpt2", **{"emb_dim": 8, "num_layers": 2, "num_heads": 2,
+                                       "context_length": 16, **changes})  # fmt: skip
+    assert count_parameters(config) == count
+    shapes = dict(named_shapes(config))
+    assert sum(map(math.prod, shapes.values())) == count
+    assert {name for name in shapes if name.startswith("blocks.0.")} == {
+        name.replace("blocks.1.", "blocks.0.") for name in shapes if name.startswith("blocks.1.")
+    }
+    check_shapes(config, shapes)
+
+
+def test_weights_that_do_not_fit_are_named() -> None:
+    config = GPTConfig(100, emb_dim=8, num_layers=2, num_heads=2)
+    shapes = dict(named_shapes(config))
+    name = "blocks.1.feed_forward.W_in.weight"
+    without = {other: shape for other, shape in shapes.items() if other != name}
+    with pytest.raises(UserError, match=rf"tensor {name} is missing; .* shape is \(32, 8\)"):
+        check_shapes(config, without)
+    with pytest.raises(UserError, match=rf"tensor {name} has shape \(8, 32\); .* it is \(32, 8\)"):
+        check_shapes(config, {**shapes, name: (8, 32)})
+    with pytest.raises(UserError, match=f"{len(shapes) + 1} tensors, .* has {len(shapes)}$"):
+        check_shapes(config, {**shapes, "x": (1,)})
+
+
+# JSON, errors and names
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", "5", "null", '{"a": 1', "[" * 100_000, '"a"', b'{"a": "\xff"}']
+)
+def test_what_is_no_object_is_an_empty_one(text: str | bytes, tmp_path: Path) -> None:
+    assert parse_object(text) == {}
+    file = tmp_path / "a.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert read_object(file) == read_object(tmp_path / "missing") == read_object(tmp_path) == {}
+
+
+def test_numbers_that_no_browser_reads_are_none_unless_they_are_asked_for() -> None:
+    text = '{"a": NaN, "b": [-Infinity, 1]}'
+    assert parse_object(text) == {"a": None, "b": [None, 1]}
+    assert math.isnan(parse_object(text, finite=False)["a"])
+
+
+def test_json_can_be_read_and_holds_half_a_pair_of_surrogates() -> None:
+    assert to_json({"é": "日\ud800"}) == '{"é": "日\\ud800"}'
+    assert json.loads(to_json({"a": "\udc80"})) == {"a": "\udc80"}
+    assert to_json([1], indent=1) == "[\n 1\n]"
+    assert without_halves({"a": ["x\ud800y", "🦊", 1, None]}) == {"a": ["x\ufffdy", "🦊", 1, None]}
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (UserError("x"), "other"),
+        (UserError("x", kind="scan"), "scan"),
+        (MemoryError(), "memory"),
+        (OSError(errno.ENOSPC, "full"), "disk_full"),
+        (OSError(errno.EDQUOT, "full"), "disk_full"),
+        (PermissionError(errno.EACCES, "no"), "no_permission"),
+        (OSError(errno.EIO, "no"), "not_written"),
+        (FileNotFoundError(errno.ENOENT, "no"), "not_written"),
+        (ValueError("x"), "other"),
+    ],
+    ids=repr,
+)
+def test_each_error_has_a_kind(error: Exception, kind: str) -> None:
+    assert kind_of_error(error) == kind and kind in KINDS
+
+
+def test_control_characters_reach_no_terminal() -> None:
+    class Stream(io.StringIO):
+        is_terminal = True
+
+        def isatty(self) -> bool:
+            return self.is_terminal
+
+    stream = Stream()
+    text = "a\x1b[31m\tb\n\x07é\x9b\x7f\r"
+    assert fit_for(stream, text) == "a\\x1b[31m\tb\n\\x07é\\x9b\\x7f\\r"
+    stream.is_terminal = False
+    assert fit_for(stream, text) == text
+    assert in_utf8("a\udcffé") == "a\ufffdé"
+
+
+def test_a_word_of_a_command_is_quoted_for_a_shell() -> None:
+    for word, quoted in (
+        ("plain", "plain"), ("two words", "'two words'"), ("it's", "'it'\"'\"'s'"), ("", "''"),
+        ("a\x1bb", "$'a\\x1bb'"), ("é\n'\\", "$'\\xc3\\xa9\\x0a\\x27\\x5c'"),
+    ):  # fmt: skip
+        assert quote(word) == quoted
+        shown = subprocess.run(["bash", "-c", f"printf %s {quoted}"], check=True, stdout=-1)
+        assert shown.stdout == word.encode()
+    assert quote_path(Path("-a")) == "./-a" and quote_path(Path("a b")) == "'a b'"
+
+
+def test_one_is_one_and_more_are_more() -> None:
+    assert [counted(number, "step") for number in (0, 1, 2, 1000)] == [
+        "0 steps", "1 step", "2 steps", "1,000 steps",
+    ]  # fmt: skip
