@@ -44,7 +44,7 @@ def by_hand(texts: Sequence[str], documents: list[str]) -> tuple[float, int]:
     return count / max(sum(map(len, texts)), 1), longest if longest >= LEAST else 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(pieces, st.lists(cuts, max_size=3))
 def test_it_is_what_a_search_for_every_stretch_finds(
     pieces: list[Piece], cuts: list[list[tuple[int, int, str]]]

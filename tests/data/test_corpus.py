@@ -26,7 +26,7 @@ from minigpt.tokenizer import CharacterTokenizer
 
 from .texts import corpus, documents, json_lines, refusal, write
 
-law = settings(max_examples=50, deadline=None)
+law = settings(max_examples=20, deadline=None)
 
 
 def test_a_folder_is_searched_for_what_is_text_by_its_content(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from minigpt.data.readers import BLOCK, Report, read_file
 from .documents.reading import report_of
 from .texts import documents, json_lines, refusal, write
 
-law = settings(max_examples=30, deadline=None)
+law = settings(max_examples=20, deadline=None)
 
 any_text = st.text(st.characters(exclude_characters="\r")).map(without_invisible)
 
@@ -112,7 +112,7 @@ def by_lines(text: str) -> list[str]:
 @example(parts=[MARK, "\n", "a"], block=30, start="\ufeff")
 @example(parts=["a\n", MARK, "\n\n", MARK, "\n", MARK], block=30, start="")
 @example(parts=["a\n ", MARK, "\t\n", "b"], block=30, start="")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_separators_may_stand_first_last_and_in_a_row(
     folder: Path, parts: list[str], block: int, start: str
 ) -> None:

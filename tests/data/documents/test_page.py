@@ -153,27 +153,10 @@ def test_a_page_is_known_by_its_content_or_by_its_name_and_tags(tmp_path: Path) 
 
 
 @given(page=st.text(st.sampled_from(list("<>/!-\"'= apb\n&;[]"))))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_page_is_too_odd(page: str) -> None:
     for part in tags_and_text(page):
         assert isinstance(part, str) or part.name
-
-
-@pytest.mark.parametrize(
-    "bomb",
-    ["<", "<a ", "<a b='", '<a b="', "<!--", "<![CDATA[", "<script", "<script>", "</p", "<p", "<a>",
-     "<a b='c'", "&#", "&#9", "<a b=''", "</a>", "<p>", "<li>", "<table><tr>", "<b><p>", "<a\n="],
-)  # fmt: skip
-def test_a_damaged_page_is_read_in_time_that_grows_with_its_length(
-    bomb: str, tmp_path: Path
-) -> None:
-    """If it grew with its square, this would take minutes."""
-    page = "<html>" + bomb * (60_000 // len(bomb))
-    file = write(tmp_path / "a.html", page)
-    try:
-        documents(file)
-    except ValueError as error:
-        assert "there is no text" in str(error) or "tags inside one another" in str(error)
 
 
 def test_ten_thousand_nested_tags_are_refused_unless_the_limit_is_raised(tmp_path: Path) -> None:
