@@ -343,6 +343,7 @@ def test_settings_that_ask_for_nothing_are_taken() -> None:
     check_given({"plain": True, "anonymous": False, "rename": []})
     check_given({"steps": 3, "lesson": False})
     check_given({"plain": True, "anonymous": False, "steps": 1, "vocab_size": 300})
+    check_given({"interactive": True, "samples": 1, "min_words": 0, "json": False})
 
 
 def test_what_a_model_brings_counts_as_much_as_what_was_given() -> None:

@@ -4,6 +4,8 @@ import io
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from ..texts import documents, refusal, write
 from .made import CHAPTER, epub, zipped
 from .reading import left_out, report_of
@@ -236,3 +238,17 @@ def test_notes_and_lists_of_pages_in_a_chapter_are_left_out_and_its_pictures_tit
     file = write(tmp_path / "a.epub", epub({"c1": body}, ["c1"]))
     assert documents(file) == ["c1\n\nText goes on.\n\nA crow\n\nstays\n\nstays too"]
     assert left_out(file) == {"page numbers": 1, "notes": 1, "tables of contents": 1}
+
+
+@pytest.mark.parametrize(
+    ("links", "others", "stays"), [(4, 0, True), (5, 0, False), (5, 5, False), (5, 6, True)]
+)
+def test_five_links_in_a_row_that_are_half_of_a_list_are_a_table_of_contents(
+    links: int, others: int, stays: bool, tmp_path: Path
+) -> None:
+    items = "<li><a href='c.xhtml'>Crows</a></li>" * links + "<li>bread</li>" * others
+    page = f"<body><p>x</p><h2>Contents</h2><ul>{items}</ul><p>text</p></body>"
+    file = write(tmp_path / "a.epub", epub({"c1": page}, ["c1"]))
+    (text,) = documents(file)
+    assert ("Crows" in text) == ("Contents" in text) == stays
+    assert text.endswith("text")
