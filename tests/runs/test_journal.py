@@ -12,6 +12,7 @@ import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +20,22 @@ import pytest
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
+from minigpt.recipe import samples
 from minigpt.runs import journal as journal_module
+from minigpt.runs.atomic import unfinished_name
 from minigpt.runs.delete import run_to_delete
 from minigpt.runs.folder import STEPS, WEIGHTS
-from minigpt.runs.journal import ALIVE, JOURNAL, STOP, Journal, read_phases, read_texts
+from minigpt.runs.journal import (
+    ALIVE,
+    COPIED,
+    JOURNAL,
+    STOP,
+    TEXTS,
+    Journal,
+    keep_copied,
+    read_phases,
+    read_texts,
+)
 from minigpt.training.checkpoint import save_checkpoint
 from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny
@@ -77,6 +90,24 @@ def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_do
     assert texts[-1]["text"] == minigpt.load(whole).generate(
         texts[-1]["beginning"], max_new_tokens=60, seed=0
     )
+
+
+def test_a_fiftieth_of_the_time_goes_into_texts(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step takes ten seconds here and a text one, after which there is none for fifty."""
+    now = [0.0]
+
+    def pass_by(seconds: float) -> None:
+        now[0] += seconds
+
+    write = samples._written
+    monkeypatch.setattr(samples, "_written", lambda *a: (pass_by(1.0), write(*a))[1])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    after_step(monkeypatch, lambda step: True, lambda: pass_by(10.0))
+    rows = read_texts(train_tiny(steps=30, num_evals=1))
+    steps = [row["step"] for row in rows if not row["is_evaluation"]]
+    assert steps == [0, 5, 10, 15, 20, 25, 30, 30]
 
 
 def test_a_text_with_any_line_separator_is_one_row(tmp_path: Path) -> None:
@@ -221,12 +252,19 @@ def test_how_far_reading_and_tokens_are_is_told_while_they_go_on(
     assert shares["tokens"][-1] == 1.0
 
 
-def test_a_share_is_told_once_a_second_at_most(tmp_path: Path) -> None:
+def test_a_share_is_told_once_a_second_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], time=time.time)
+    monkeypatch.setattr(journal_module, "time", clock)
     with Journal(tmp_path) as journal:
         journal.tell("reading")
-        for number in range(1000):
-            journal.tell_share("reading", number / 1000)
-    assert phases(tmp_path) == ["reading", "finished"]
+        for number in range(25):
+            now[0] += 0.125
+            journal.tell_share("reading", number / 100)
+    rows = read_phases(tmp_path)
+    assert [row.get("share") for row in rows] == [None, 0.07, 0.15, 0.23, None]
 
 
 @pytest.mark.long
@@ -368,11 +406,16 @@ def test_time_that_is_gone_is_told(
 
 def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplace: Path) -> None:
     run = train_tiny()
+    shutil.copytree(run, "runs/other")
+    keep_copied(run, {"share": 0.0})  # and what a process leaves that is killed while it writes
+    for name in (TEXTS, COPIED):
+        (run / JOURNAL / unfinished_name(name)).touch()
     with run_to_delete(run) as remains:
+        assert remains.others == []
         remains.delete()
     assert not run.exists()
 
-    run = train_tiny()
+    run = Path("runs/other")
     (run / JOURNAL / "notes.json").write_text(json.dumps({"minutes": 1}))
     with run_to_delete(run) as remains:
         assert remains.others == [run / JOURNAL / "notes.json"]

@@ -5,6 +5,7 @@ by name.
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from minigpt import UserError
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
 from minigpt.runs.folder import CHECKPOINT
+from minigpt.training import saving
 from minigpt.training.checkpoint import (
     LAST,
     PREVIOUS,
@@ -29,6 +31,7 @@ from minigpt.training.checkpoint import (
     read_state,
     save_checkpoint,
 )
+from minigpt.training.disk import Disk
 from minigpt.training.optimizer import make_optimizers
 
 STATE = TrainingState(7, 12.5, 3, 100, 4.5, 1.5, 1.75, 1.25, 0.75, 5, True)
@@ -218,3 +221,23 @@ def test_a_checkpoint_with_a_part_missing_is_refused(
         UserError, match=f"last.safetensors: it does not fit this run, see .*{name}"
     ):
         load_checkpoint(rewritten(saved, tmp_path, without=name), training())
+
+
+def test_checkpoints_take_a_twentieth_of_the_time_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After one that takes 3 s there is none for a minute; after a fast one for as long as asked
+    for."""
+    now = [0.0]
+
+    def write(*_: Any) -> None:
+        now[0] += cost
+
+    monkeypatch.setattr(saving, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(saving, "save_checkpoint", write)
+    checkpoints = saving.Checkpoints(training(), Disk(tmp_path), seconds_between=10.0)
+    for cost, pause in ((3.0, 60.0), (0.1, 10.0)):
+        checkpoints.save(dataclasses.replace(STATE, seconds=100.0))
+        for early, is_due in ((0.01, False), (-0.01, True)):
+            seconds = 100.0 + cost + pause - early
+            assert checkpoints.is_due(dataclasses.replace(STATE, seconds=seconds)) == is_due

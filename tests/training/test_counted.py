@@ -1,8 +1,10 @@
 """`--only`: the loss counts what one speaker says, and nothing else."""
 
 import math
+import threading
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,15 +29,17 @@ from minigpt.data.token_cache import prepare_tokens
 from minigpt.runs.folder import read_metrics
 from minigpt.runs.weights import read_best
 from minigpt.tokenizer import CharacterTokenizer, Tokenizer, make_tokenizer
+from minigpt.training import distributed
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import evaluate_tokens, spread_windows
-from minigpt.training.gradients import set_gradients
+from minigpt.training.gradients import BatchResult, set_gradients
 from minigpt.training.limits import TrainingLimits
 from minigpt.training.loss import Loss, token_cross_entropy
 from minigpt.training.validation import Validation
 
 from ..conftest import TINY, tiny_settings
 from ..data.dialogue.chats import some_chat
+from ..patience import PATIENCE
 
 TALK = "Anna: hi Otto: no\n\nOtto: yes\nyes\n\nAnna: Otto\n\nOtto: I see\n\n"
 DIALOGUE = Dialogue({"Otto": 2, "Anna": 2})
@@ -233,6 +237,58 @@ def test_a_loss_of_ones_own_counts_as_one_of_ours_does_in_any_parts(folder: Path
             found.append((result.minimised, result.loss, result.gradient_norm))
     for other in found[1:]:
         assert other == pytest.approx(found[0], rel=1e-5)
+
+
+class TwoProcesses:
+    """Two threads in the place of two processes: what is averaged over processes waits for both."""
+
+    def __init__(self) -> None:
+        self._both = threading.Barrier(2)
+        self._given: list[tuple[float, ...]] = []
+
+    def mean(self, *numbers: float) -> list[float]:
+        self._given.append(numbers)
+        self._both.wait(PATIENCE)
+        means = [sum(values) / 2 for values in zip(*self._given, strict=True)]
+        if self._both.wait(PATIENCE) == 0:
+            self._given = []
+        self._both.wait(PATIENCE)
+        return means
+
+
+def test_each_target_that_counts_weighs_the_same_whichever_process_has_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the first process's targets only three count, of the second's all."""
+    inputs = torch.arange(24).view(4, 6) % 11
+    targets = (inputs + 1) % 11
+    targets[0, :3] = targets[1] = IGNORED
+
+    def gpt() -> GPT:
+        torch.manual_seed(0)
+        return GPT(GPTConfig(11, emb_dim=8, num_layers=1, num_heads=2, context_length=16))
+
+    def result(model: GPT, rows: slice) -> tuple[BatchResult, Tensor]:
+        found = set_gradients(
+            Loss(model),
+            list(model.parameters()),
+            [(inputs[rows], targets[rows])],
+            torch.arange(1, 12),
+            grad_clip=1e9,
+            precision=torch.float32,
+        )
+        assert model.head.weight.grad is not None
+        return found, model.head.weight.grad
+
+    alone, expected = result(gpt(), slice(0, 4))
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
+    monkeypatch.setattr(distributed, "mean", TwoProcesses().mean)
+    with ThreadPoolExecutor(2) as processes:
+        one, other = processes.map(result, (gpt(), gpt()), (slice(0, 2), slice(2, 4)))
+    torch.testing.assert_close((one[1] + other[1]) / 2, expected)  # as DDP averages them
+    for found, _ in (one, other):
+        assert found.loss == pytest.approx(alone.loss, rel=1e-5)
+        assert found.bytes_per_token == pytest.approx(alone.bytes_per_token)
 
 
 def test_somebody_who_says_nothing_is_refused() -> None:
