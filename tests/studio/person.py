@@ -5,6 +5,8 @@ import json
 import time
 from typing import Any
 
+from ..patience import PATIENCE
+
 
 class Person:
     """Somebody's window at a port of this machine."""
@@ -17,7 +19,7 @@ class Person:
         """Status and answer of a request; an object is sent as JSON, bytes as they are."""
         kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
         sent = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         headers = {"content-type": kind, **self.login} if method == "POST" else self.login
         connection.request(method, path, sent if method == "POST" else None, headers)
         answer = connection.getresponse()
@@ -50,9 +52,9 @@ class Person:
         return str(self.get(f"/api/runs/{run}")["run"]["state"])
 
     @staticmethod
-    def wait(look: Any, seconds: float = 300.0) -> None:
+    def wait(look: Any, seconds: float = PATIENCE) -> None:
         """Look again and again until it is so."""
         end = time.monotonic() + seconds
         while not look():
             assert time.monotonic() < end
-            time.sleep(0.3)
+            time.sleep(0.1)

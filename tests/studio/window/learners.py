@@ -10,6 +10,7 @@ from typing import Any
 from minigpt.runs.json_lines import read_lines
 from minigpt.studio.runs import trainings
 from minigpt.studio.workspace import Workspace
+from tests.patience import PATIENCE
 
 from ..dropped import dropped
 from .pages import STORY
@@ -46,7 +47,7 @@ def rows(run: Path, file: str) -> list[dict[str, Any]]:
 
 def until(is_so: Callable[[], bool]) -> None:
     """Wait for something on the disk."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -15,12 +15,13 @@ import pytest
 
 from minigpt.runs.json_lines import lines_of
 from tests.browser import new_context
+from tests.patience import PATIENCE
 
 from ...data.dialogue.chats import some_chat
 from ..by_hand import END, PHASES, a_job, make_run
 from ..person import Person
-from .conftest import Program
 from .learners import SMALL
+from .opened import Opened, Program, real_program
 from .pages import drop
 
 pytestmark = pytest.mark.studio
@@ -68,12 +69,12 @@ def site() -> Iterator[OtherSite]:
 
 
 @pytest.fixture
-def owner(program: Program) -> Person:
+def owner(program: Opened) -> Person:
     """Somebody who may ask the studio."""
     return enter(program)
 
 
-def enter(program: Program) -> Person:
+def enter(program: Opened) -> Person:
     person = Person(int(program.port))
     person.enter(program.address.partition("#")[2])
     return person
@@ -142,7 +143,7 @@ FRAME = """(src) => new Promise((onload) => {
 
 
 def test_a_page_of_another_origin_can_read_and_change_nothing(
-    page: Any, program: Program, owner: Person, site: OtherSite
+    page: Any, program: Opened, owner: Person, site: OtherSite
 ) -> None:
     make_run(program.folder / "runs", "diary", job=a_job(), phases=PHASES, end=END["finished"])
     before = [run["name"] for run in owner.get("/api/state")["runs"]]
@@ -160,7 +161,7 @@ def test_a_page_of_another_origin_can_read_and_change_nothing(
             hostile.evaluate(FORM, [program.url + path, kind])
         hostile.evaluate(BEACON, program.url + path)
     assert [run["name"] for run in owner.get("/api/state")["runs"]] == before == ["diary"]
-    assert program.process.poll() is None
+    assert program.is_open()
 
     hostile.evaluate(FRAME, program.url + "/")
     framed = [frame.url for frame in hostile.frames[1:]]
@@ -168,7 +169,7 @@ def test_a_page_of_another_origin_can_read_and_change_nothing(
 
 
 def test_a_name_that_was_bound_to_this_machine_is_not_the_studios(
-    browser: Any, program: Program
+    browser: Any, program: Opened
 ) -> None:
     rule = "--host-resolver-rules=MAP *.example 127.0.0.1"
     rebound = browser.browser_type.launch(executable_path="/usr/bin/chromium", args=[rule])
@@ -181,7 +182,7 @@ def test_a_name_that_was_bound_to_this_machine_is_not_the_studios(
 
 
 def test_a_cookie_that_another_port_was_sent_opens_nothing(
-    page: Any, program: Program, site: OtherSite
+    page: Any, program: Opened, site: OtherSite
 ) -> None:
     page.context.new_page().goto(site.url)
     thief = Person(int(program.port))
@@ -191,7 +192,7 @@ def test_a_cookie_that_another_port_was_sent_opens_nothing(
 
 
 def test_what_an_impostor_on_the_freed_port_is_sent_opens_no_later_studio(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     program.kill()
     impostor = OtherSite(int(program.port))
@@ -210,7 +211,7 @@ def test_what_an_impostor_on_the_freed_port_is_sent_opens_no_later_studio(
 
 
 def test_a_token_that_is_used_again_is_refused_and_ends_the_login_that_it_opened(
-    browser: Any, program: Program, owner: Person
+    browser: Any, program: Opened, owner: Person
 ) -> None:
     token = owner.post("/api/token")["token"]
     first, second = (new_context(browser, locale="en-US").new_page() for _ in range(2))
@@ -230,7 +231,7 @@ def test_a_token_that_is_used_again_is_refused_and_ends_the_login_that_it_opened
 
 
 def test_scripts_in_names_texts_and_messages_are_shown_and_never_run(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     run = make_run(
         program.folder / "runs",
@@ -263,11 +264,11 @@ def test_scripts_in_names_texts_and_messages_are_shown_and_never_run(
 
 
 def test_scripts_in_a_chat_are_text_and_the_page_of_its_model_has_no_rights(
-    page: Any, program: Program, owner: Person, tmp_path: Path
+    page: Any, program: Opened, owner: Person, tmp_path: Path
 ) -> None:
     chat = some_chat(300).replace("Anna", EVIL).replace("Otto", "Bob").replace("good", SCRIPT)
     drop(page, tmp_path, {f"{EVIL}.txt": chat.encode()})
-    page.get_by_text(f"Who speaks: {EVIL}, Bob").wait_for(timeout=60_000)
+    page.get_by_text(f"Who speaks: {EVIL}, Bob").wait_for()
     page.get_by_role("region", name="As the model sees it").get_by_text(EVIL).first.wait_for()
     assert nothing_ran(page)
 
@@ -279,7 +280,7 @@ def test_scripts_in_a_chat_are_text_and_the_page_of_its_model_has_no_rights(
 
     page.goto(f"{program.url}/run/{quote(name)}")
     shown = page.frame_locator(".page iframe").get_by_text(EVIL).first
-    shown.wait_for(state="attached", timeout=60_000)
+    shown.wait_for(state="attached")
     assert nothing_ran(page)
     page.get_by_role("button", name="Childhood").click()
     page.locator(".try select option", has_text=EVIL).first.wait_for(state="attached")
@@ -305,6 +306,7 @@ def test_scripts_in_a_chat_are_text_and_the_page_of_its_model_has_no_rights(
 # What is too large
 
 
+@real_program
 def test_ten_gigabytes_are_refused_and_take_no_memory(program: Program, owner: Person) -> None:
     def most_memory() -> int:
         status = Path(f"/proc/{program.process.pid}/status").read_text()
@@ -322,7 +324,7 @@ def test_ten_gigabytes_are_refused_and_take_no_memory(program: Program, owner: P
 
 def send_without_end(owner: Person, path: str) -> int:
     """The status with which ten gigabytes are answered that somebody begins to send."""
-    with socket.create_connection(("127.0.0.1", owner.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", owner.port), timeout=PATIENCE) as connection:
         kind = "application/octet-stream" if "files" in path else "application/json"
         headers = {**owner.login, "content-type": kind, "content-length": str(10**10)}
         lines = [f"{name}: {value}" for name, value in headers.items()]
@@ -341,6 +343,7 @@ def send_without_end(owner: Person, path: str) -> int:
 # What is left behind
 
 
+@real_program
 def test_neither_the_history_nor_what_it_prints_nor_a_file_holds_a_token_or_a_name(
     page: Any, program: Program, owner: Person
 ) -> None:

@@ -1,20 +1,21 @@
 """A run that is done: its page, its files, what it copies, and that all of it can be deleted."""
 
+import hashlib
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from minigpt.runs.json_lines import read_lines
-from tests.browser import axe_finds
+from minigpt.studio.runs.making import Making
+from tests.browser import axe_finds, two_frames
 
-from .conftest import Program
 from .keys import Keys
 from .learners import ask_for, letters_of, rows, shown, until, wait_for_end
+from .opened import Opened
 from .pages import is_too_wide
 
 pytestmark = pytest.mark.studio
@@ -25,33 +26,57 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a studio in which one text was learned."""
     folder = tmp_path_factory.mktemp("learned")
     ask_for(folder, "diary", steps=60)
-    program = Program(folder)
-    wait_for_end(folder / "runs" / "diary")
-    program.kill()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
+        studio = Opened(folder)
+        wait_for_end(folder / "runs" / "diary")
+        studio.kill()
     return folder
 
 
 @pytest.fixture
-def program(tmp_path: Path, learned: Path) -> Iterator[Program]:
-    """A studio with a copy of what was learned."""
-    folder = tmp_path / "studio"
-    shutil.copytree(learned, folder, symlinks=True)
-    running = Program(folder)
-    yield running
-    for stop in folder.glob("runs/*/journal"):
-        (stop / "stop").write_text("now")
-    running.kill()
+def folder(tmp_path: Path, learned: Path) -> Path:
+    """A copy of what was learned."""
+    shutil.copytree(learned, tmp_path / "studio", symlinks=True)
+    return tmp_path / "studio"
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[tuple[str, ...], bytes]:
+    """The pages that were made, by the words that asked for them."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def page_is_made_once(pages: dict[tuple[str, ...], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of the run, of which each test has a copy, is the same for all until it learns
+    more."""
+    make = Making._child
+
+    async def make_or_copy(making: Making, *words: str) -> bytes:
+        if words[0] != "page":
+            return await make(making, *words)
+        out = Path(words[1].removeprefix("--out="))
+        weights = making._workspace.root / words[-1] / "model.safetensors"
+        wanted = (hashlib.sha256(weights.read_bytes()).hexdigest(), *words[2:])
+        if wanted not in pages:
+            await make(making, *words)
+            pages[wanted] = out.read_bytes()
+        out.write_bytes(pages[wanted])
+        return b""
+
+    monkeypatch.setattr(Making, "_child", make_or_copy)
 
 
 @pytest.fixture
-def done(page: Any, program: Program) -> Any:
+def done(page: Any, program: Opened) -> Any:
     """The window of the run."""
     page.goto(f"{program.url}/run/diary")
     page.get_by_text(re.compile(r"Done after \d+:\d\d\.")).wait_for()
     return page
 
 
-def test_the_page_opens_in_a_frame_without_rights_and_writes(done: Any, program: Program) -> None:
+def test_the_page_opens_in_a_frame_without_rights_and_writes(done: Any, program: Opened) -> None:
     frame = done.frame_locator(".page iframe")
     frame.get_by_role("button", name="Write", exact=True).wait_for()
     assert "allow-same-origin" not in done.locator(".page iframe").get_attribute("sandbox")
@@ -73,7 +98,7 @@ def test_the_page_has_the_theme_of_the_window_and_no_button_of_its_own(done: Any
     assert not frame.locator("#theme").is_visible()
 
 
-def test_it_says_whether_it_is_better_than_counting(done: Any, program: Program) -> None:
+def test_it_says_whether_it_is_better_than_counting(done: Any, program: Opened) -> None:
     run = program.folder / "runs" / "diary"
     evaluated = rows(run, "metrics.jsonl")
     best = letters_of(run, min(row["val_bits_per_byte"] for row in evaluated))
@@ -83,22 +108,23 @@ def test_it_says_whether_it_is_better_than_counting(done: Any, program: Program)
     )
 
 
-@pytest.mark.parametrize("width", [390, 800, 1280])
-def test_axe_finds_nothing_with_everything_open(width: int, done: Any) -> None:
-    done.set_viewport_size({"width": width, "height": 800})
+def test_axe_finds_nothing_with_everything_open(done: Any) -> None:
     for name in ("Take it elsewhere", "Use it from programs", "Childhood", "Delete all"):
         done.get_by_role("button", name=name).click()
     done.get_by_role("button", name="Delete all of it").wait_for()
     done.get_by_role("heading", name="What it wrote last").wait_for()
+    for width in (390, 800, 1280):
+        done.set_viewport_size({"width": width, "height": 800})
+        two_frames(done)
+        assert not is_too_wide(done)
     for theme in ("Dark", "Light"):
         assert axe_finds(done) == []
         done.get_by_role("button", name=theme).click()
-    assert not is_too_wide(done)
     command = done.locator(".command pre").first.inner_text()
     assert command == "minigpt serve runs/diary"
 
 
-def test_on_a_phone_the_page_opens_over_the_whole_window(page: Any, program: Program) -> None:
+def test_on_a_phone_the_page_opens_over_the_whole_window(page: Any, program: Opened) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"{program.url}/run/diary")
     page.get_by_role("button", name="Write, and see it think").click()
@@ -129,12 +155,12 @@ def test_how_much_it_copies_is_found_out_when_somebody_asks(done: Any) -> None:
     said = done.get_by_text(
         re.compile(r"Copied: \d+\.\d%. Of a page of yours that it never saw: \d+\.\d%")
     )
-    said.wait_for(timeout=120_000)
+    said.wait_for()
     done.reload()
     said.wait_for()
 
 
-def test_it_learns_more_minutes(done: Any, program: Program) -> None:
+def test_it_learns_more_minutes(done: Any, program: Opened) -> None:
     run = program.folder / "runs" / "diary"
     before = rows(run, "steps.jsonl")[-1]["step"]
     done.get_by_role("button", name="Learn 5 minutes more").click()
@@ -145,7 +171,7 @@ def test_it_learns_more_minutes(done: Any, program: Program) -> None:
     done.locator(".head").get_by_text("Nothing is lost.").wait_for()
 
 
-def test_everything_that_came_from_the_text_is_deleted(done: Any, program: Program) -> None:
+def test_everything_that_came_from_the_text_is_deleted(done: Any, program: Opened) -> None:
     done.get_by_role("button", name="Delete all that came from my text").click()
     parts = done.locator(".actions .part li")
     done.get_by_text("The model diary").wait_for()
@@ -165,7 +191,7 @@ def test_everything_that_came_from_the_text_is_deleted(done: Any, program: Progr
     assert {*left} - {*of_the_studio, *locks} == set()
 
 
-def test_its_childhood_is_that_of_the_file(done: Any, program: Program) -> None:
+def test_its_childhood_is_that_of_the_file(done: Any, program: Opened) -> None:
     texts = list(read_lines(program.folder / "runs/diary/journal/samples.jsonl"))
     done.get_by_role("button", name="Childhood").click()
     done.get_by_role("button", name="Birth").click()
@@ -174,7 +200,7 @@ def test_its_childhood_is_that_of_the_file(done: Any, program: Program) -> None:
     assert shown(done, ".writes .written") == " ".join(texts[-1]["text"].split())
 
 
-def test_by_keyboard_alone_from_done_to_deleted(done: Any, program: Program) -> None:
+def test_by_keyboard_alone_from_done_to_deleted(done: Any, program: Opened) -> None:
     keys = Keys(done)
     heading = done.locator("h1")
 

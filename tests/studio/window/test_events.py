@@ -8,7 +8,7 @@ from minigpt.runs.folder import STEPS
 from minigpt.runs.json_lines import lines_of
 
 from ..by_hand import END, PHASES, a_job, a_step, make_run
-from .conftest import Program
+from .opened import Opened
 
 pytestmark = pytest.mark.studio
 
@@ -23,7 +23,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_without_a_stream_the_window_asks_until_events_come(
-    way: str, page: Any, program: Program
+    way: str, page: Any, program: Opened
 ) -> None:
     runs = program.folder / "runs"
     job = a_job()

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from minigpt.studio.texts.work import TextWork
 from tests.browser import axe_finds
 from tests.studio.by_hand import END, PHASES, TEXT, a_job, make_run
 
-from .conftest import Program
 from .keys import Keys
+from .opened import Opened
 from .pages import STORY, drop, is_too_wide
 
 pytestmark = pytest.mark.studio
@@ -140,7 +141,10 @@ def test_files_are_dropped_anywhere(page: Any) -> None:
     page.get_by_role("button", name="Remove two.txt").wait_for()
 
 
-def test_the_fairy_tales_are_taken_with_one_press(page: Any) -> None:
+def test_the_fairy_tales_are_taken_with_one_press(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TextWork, "keep_going", lambda *_: None)  # they are long
     page.get_by_role("button", name="Use fairy tales").click()
     page.get_by_role("heading", level=1, name="tales").wait_for()
 
@@ -257,7 +261,7 @@ def test_names_and_beginnings_with_html_in_them_are_text(page: Any, tmp_path: Pa
 
 
 def test_a_studio_that_is_killed_is_missed_and_an_old_tab_takes_the_new_login(
-    page: Any, program: Program, tmp_path: Path
+    page: Any, program: Opened, tmp_path: Path
 ) -> None:
     _finished(tmp_path / "runs", "diary")
     _card(page, "diary").wait_for()
@@ -267,7 +271,7 @@ def test_a_studio_that_is_killed_is_missed_and_an_old_tab_takes_the_new_login(
     page.get_by_text("The studio does not answer.").wait_for()
 
     program.start()
-    page.get_by_text("This window is not logged in.").wait_for(timeout=40_000)
+    page.get_by_text("This window is not logged in.").wait_for()
     page.context.new_page().goto(program.address)
     _card(page, "diary").wait_for()
 
@@ -287,8 +291,9 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(page: Any, tmp_path: Pat
         for width in (390, 800, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             page.get_by_role("button", name="More about novel").click()
-            assert axe_finds(page) == []
             assert not is_too_wide(page)
+            if width == 390:
+                assert axe_finds(page) == []
             page.keyboard.press("Escape")
         page.get_by_role("button", name=theme).click()
 
@@ -306,6 +311,6 @@ def test_the_window_follows_the_system_until_a_theme_is_chosen(page: Any) -> Non
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
-def test_a_training_that_somebody_cancelled_has_not_failed(page: Any, program: Program) -> None:
+def test_a_training_that_somebody_cancelled_has_not_failed(page: Any, program: Opened) -> None:
     make_run(program.folder / "runs", job=a_job(), phases=PHASES[:2], end=END["stopped"])
     _card(page, "diary").get_by_text("today, stopped before it had learned anything").wait_for()

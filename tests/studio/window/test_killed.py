@@ -14,15 +14,14 @@ import pytest
 
 from minigpt.studio.runs.states import States
 from tests.browser import new_context
+from tests.patience import PATIENCE
 
 from ..person import Person
-from .conftest import Program
 from .learners import LONG, ask_for, rows, until
+from .opened import Program, real_program
 from .pages import STORY, drop
 
 pytestmark = pytest.mark.studio
-
-SECONDS_OF_SLEEP = 60.0  # a training that is silent for ten counts as ended
 
 
 def processes_of(run: Path) -> list[int]:
@@ -63,7 +62,7 @@ def state_of(run: Path) -> str:
 
 def reach(run: Path, *states: str) -> None:
     """Wait for one of these states; the looks are close, since some pass quickly."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while state_of(run) not in states:
         assert time.monotonic() < end, state_of(run)
         time.sleep(0.005)
@@ -88,10 +87,11 @@ def assert_it_comes_back(program: Program, page: Any) -> None:
     new.goto(program.address)
     new.get_by_role("button", name="Close the studio").wait_for()
     new.close()
-    page.locator(f"main[data-state={before[0]}]").wait_for(timeout=60_000)
+    page.locator(f"main[data-state={before[0]}]").wait_for()
     assert seen(page) == before
 
 
+@real_program
 def test_a_studio_that_is_killed_in_any_state_of_a_run_shows_the_same_again(
     page: Any, program: Program
 ) -> None:
@@ -115,13 +115,13 @@ def test_a_studio_that_is_killed_in_any_state_of_a_run_shows_the_same_again(
         page.get_by_role("button", name="Stop and keep").click()
         page.locator("main[data-state=stopping]").wait_for()
         assert_it_comes_back(program, page)
-    page.locator("main[data-state=stopped]").wait_for(timeout=60_000)
+    page.locator("main[data-state=stopped]").wait_for()
     steps = rows(run, "steps.jsonl")[-1]["step"]
     assert_it_comes_back(program, page)
     assert rows(run, "steps.jsonl")[-1]["step"] == steps
 
     page.goto(f"{program.url}/run/short")  # its turn has come
-    page.locator("main[data-state=done]").wait_for(timeout=120_000)
+    page.locator("main[data-state=done]").wait_for()
     assert_it_comes_back(program, page)
 
 
@@ -131,6 +131,7 @@ def enter(program: Program) -> Person:
     return person
 
 
+@real_program
 def test_a_text_that_was_being_read_or_planned_is_read_and_planned_by_the_next_studio(
     program: Program,
 ) -> None:
@@ -143,8 +144,7 @@ def test_a_text_that_was_being_read_or_planned_is_read_and_planned_by_the_next_s
         program.kill()
         program.start()
         owner = enter(program)
-        while owner.get(f"/api/texts/{text}")["state"] != "ready":
-            time.sleep(0.1)
+        owner.wait(lambda owner=owner: owner.get(f"/api/texts/{text}")["state"] == "ready")
 
     def has_plans() -> bool:
         plans = owner.get(f"/api/texts/{text}")["plans"]
@@ -153,16 +153,18 @@ def test_a_text_that_was_being_read_or_planned_is_read_and_planned_by_the_next_s
     owner.wait(has_plans)
 
 
+@real_program
 def test_a_computer_that_sleeps_goes_on_where_it_was(page: Any, program: Program) -> None:
     run = ask_for(program.folder, "diary", LONG)
     waits = ask_for(program.folder, "waits", LONG)
     page.goto(f"{program.url}/run/diary")
-    page.locator("main[data-state=learning]").wait_for(timeout=120_000)
+    page.locator("main[data-state=learning]").wait_for()
     until(lambda: len(rows(run, "steps.jsonl")) > 0)
 
     with Frozen(run):
         program.process.send_signal(signal.SIGSTOP)
-        time.sleep(SECONDS_OF_SLEEP)
+        before = time.time() - 3600.0  # as after an hour of sleep
+        os.utime(run / "journal" / "alive", (before, before))
         program.process.send_signal(signal.SIGCONT)
     step = rows(run, "steps.jsonl")[-1]["step"]
     until(lambda: rows(run, "steps.jsonl")[-1]["step"] > step)
@@ -170,7 +172,7 @@ def test_a_computer_that_sleeps_goes_on_where_it_was(page: Any, program: Program
     assert processes_of(waits) == []
     page.locator("main[data-state=learning]").wait_for()
     page.get_by_role("button", name="Stop and keep").click()
-    page.locator("main[data-state=stopped]").wait_for(timeout=60_000)
+    page.locator("main[data-state=stopped]").wait_for()
 
 
 # A disk that is full
@@ -216,7 +218,7 @@ def test_a_full_disk_is_said_and_learning_goes_on_and_is_saved_when_there_is_roo
     run = ask_for(disk.folder, "diary", LONG)
     try:
         page.goto(f"{program.url}/run/diary")
-        page.locator("main[data-state=learning]").wait_for(timeout=120_000)
+        page.locator("main[data-state=learning]").wait_for()
         until(lambda: len(rows(run, "metrics.jsonl")) > 0)
         disk.fill()
         page.get_by_text("Nothing new can be saved. Free some space.").first.wait_for()
@@ -231,7 +233,7 @@ def test_a_full_disk_is_said_and_learning_goes_on_and_is_saved_when_there_is_roo
         disk.free()
         page.goto(f"{program.url}/run/diary")
         page.get_by_role("button", name="Stop and keep").click()
-        page.locator("main[data-state=stopped]").wait_for(timeout=60_000)
+        page.locator("main[data-state=stopped]").wait_for()
         page.get_by_text("Nothing new can be saved.").wait_for(state="hidden")
     finally:
         page.context.close()
@@ -242,6 +244,7 @@ def test_a_full_disk_is_said_and_learning_goes_on_and_is_saved_when_there_is_roo
 # A folder that is deleted beneath it
 
 
+@real_program
 def test_a_text_that_is_deleted_beneath_its_screen_is_missed(
     page: Any, program: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -252,20 +255,21 @@ def test_a_text_that_is_deleted_beneath_its_screen_is_missed(
     page.get_by_text("This text is not here any more.").wait_for()
 
 
+@real_program
 @pytest.mark.parametrize("removed", ["runs/diary", "texts"])
 def test_what_is_deleted_beneath_a_training_is_said(
     removed: str, page: Any, program: Program
 ) -> None:
     run = ask_for(program.folder, "diary", LONG)
     page.goto(f"{program.url}/run/diary")
-    page.locator("main[data-state=learning]").wait_for(timeout=120_000)
+    page.locator("main[data-state=learning]").wait_for()
     until(lambda: len(rows(run, "metrics.jsonl")) > 0)
     training = processes_of(run)
     remove(program.folder / removed)
 
     if removed == "texts":  # it has read all of it
         page.get_by_role("button", name="Stop and keep").click()
-        page.locator("main[data-state=stopped]").wait_for(timeout=60_000)
+        page.locator("main[data-state=stopped]").wait_for()
         return
     page.locator(".head").get_by_text("Somebody moved or deleted this model.").wait_for()
     until(lambda: not any(is_there(process) for process in training))

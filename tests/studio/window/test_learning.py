@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from minigpt.runs.json_lines import lines_of
-from tests.browser import axe_finds
+from tests.browser import axe_finds, two_frames
 
 from ..by_hand import BEGAN, END, PHASES, a_job, make_run
-from .conftest import Program
 from .learners import LONG, ask_for, letters_of, rows, shown, until, wait_for_end
+from .opened import Opened
 from .pages import is_too_wide
 
 pytestmark = pytest.mark.studio
@@ -25,7 +25,7 @@ def evaluations_of(page: Any) -> int:
 
 
 def test_a_training_is_watched_written_with_stopped_and_gone_on_with(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     run = ask_for(program.folder, "diary", LONG)
     page.goto(f"{program.url}/run/diary")
@@ -137,27 +137,30 @@ STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
 
 @pytest.mark.parametrize("state", STATES)
 def test_each_state_has_its_words_and_buttons_and_a_reload_shows_the_same(
-    state: str, page: Any, program: Program
+    state: str, page: Any, program: Opened
 ) -> None:
     made, words, buttons = STATES[state]
     if state == "waiting":  # behind one that learns
         make_run(program.folder / "runs", "busy", job=a_job(), phases=PHASES, alive=0.0)
     make_run(program.folder / "runs", **made)
-    for width in (390, 800, 1280):
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".head").get_by_text(words).wait_for()
+    page.reload()
+    page.locator(".head").get_by_text(words).wait_for()
+    assert page.locator(".head button").all_inner_texts() == buttons
+    for width in (1280, 800, 390):
         page.set_viewport_size({"width": width, "height": 800})
-        page.goto(f"{program.url}/run/diary")
-        page.locator(".head").get_by_text(words).wait_for()
-        assert page.locator(".head button").all_inner_texts() == buttons
-        assert axe_finds(page) == []
+        two_frames(page)
         assert not is_too_wide(page)
         smallest = page.evaluate(
             "Math.min(...[...document.querySelectorAll('main button')]"
             ".filter((b) => b.offsetHeight).map((b) => b.getBoundingClientRect().height), 99)"
         )
         assert smallest >= 44
+    assert axe_finds(page) == []
 
 
-def test_a_run_whose_folder_is_gone_is_said_to_be(page: Any, program: Program) -> None:
+def test_a_run_whose_folder_is_gone_is_said_to_be(page: Any, program: Opened) -> None:
     run = make_run(program.folder / "runs", **STATES["stopped"][0])
     page.goto(f"{program.url}/run/diary")
     page.locator(".head").get_by_text("Nothing is lost.").wait_for()
@@ -167,7 +170,7 @@ def test_a_run_whose_folder_is_gone_is_said_to_be(page: Any, program: Program) -
     page.wait_for_url(f"{program.url}/")
 
 
-def test_a_training_that_saves_for_long_can_be_stopped_at_once(page: Any, program: Program) -> None:
+def test_a_training_that_saves_for_long_can_be_stopped_at_once(page: Any, program: Opened) -> None:
     run = make_run(program.folder / "runs", **STATES["stopping"][0])
     page.clock.install()
     page.goto(f"{program.url}/run/diary")
@@ -179,7 +182,7 @@ def test_a_training_that_saves_for_long_can_be_stopped_at_once(page: Any, progra
     until(lambda: (run / "journal" / "stop").read_text().strip() == "now")
 
 
-def test_the_clock_ends_at_the_planned_time(page: Any, program: Program) -> None:
+def test_the_clock_ends_at_the_planned_time(page: Any, program: Opened) -> None:
     job = a_job(started=BEGAN - 140, minutes=2.0)  # at least 200 seconds ago
     make_run(program.folder / "runs", job=job, phases=PHASES, alive=0.0)
     page.goto(f"{program.url}/run/diary")
@@ -187,7 +190,7 @@ def test_the_clock_ends_at_the_planned_time(page: Any, program: Program) -> None
     page.locator("#learning", has_text="Learning: diary").wait_for()
 
 
-def test_the_details_of_a_failure_are_its_message(page: Any, program: Program) -> None:
+def test_the_details_of_a_failure_are_its_message(page: Any, program: Opened) -> None:
     make_run(program.folder / "runs", **STATES["failed"][0])
     page.goto(f"{program.url}/run/diary")
     page.get_by_role("button", name="Details").press("Enter")
@@ -195,7 +198,7 @@ def test_the_details_of_a_failure_are_its_message(page: Any, program: Program) -
 
 
 def test_words_that_are_not_in_the_text_are_underlined_and_the_head_is_chosen(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     run = make_run(program.folder / "runs", **STATES["stopped"][0])
     sample = {
@@ -220,7 +223,7 @@ def test_words_that_are_not_in_the_text_are_underlined_and_the_head_is_chosen(
 
 
 def test_the_curve_has_the_numbers_of_the_files_and_each_line_its_sentence(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     run = make_run(program.folder / "runs", **{**STATES["stopped"][0], "evaluations": 2})
     evaluated = rows(run, "metrics.jsonl")
@@ -240,7 +243,7 @@ def test_the_curve_has_the_numbers_of_the_files_and_each_line_its_sentence(
 
 
 def test_the_first_steps_are_seen_whole_however_far_above_the_expected_end(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     run = make_run(program.folder / "runs", **{**STATES["stopped"][0], "evaluations": 0})
     steps = [{**row, "bits_per_byte": 8.0 / row["step"]} for row in rows(run, "steps.jsonl")]
@@ -254,7 +257,7 @@ def test_the_first_steps_are_seen_whole_however_far_above_the_expected_end(
 
 
 def test_its_childhood_is_played_without_movement_for_those_who_want_none(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     run = make_run(program.folder / "runs", **STATES["stopped"][0])
     texts = [
@@ -276,7 +279,7 @@ def test_its_childhood_is_played_without_movement_for_those_who_want_none(
 
 
 def test_a_training_that_is_stopped_before_its_first_step_keeps_the_studio_whole(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     run = ask_for(program.folder, "diary", LONG)
     until(lambda: any(row["phase"] == "training" for row in rows(run, "journal/journal.jsonl")))

@@ -1,19 +1,20 @@
 """Who gets in with a browser."""
 
-import time
 from typing import Any
 
 import pytest
 
-from tests.browser import new_context
+from tests.browser import new_context, two_frames
+from tests.patience import PATIENCE
 
-from .conftest import Program
+from .learners import until
+from .opened import Opened, Program, real_program
 
 pytestmark = pytest.mark.studio
 
 
 def test_the_token_is_gone_from_the_address_and_a_reload_stays_in(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     page.get_by_role("button", name="Close the studio").wait_for()
     assert page.url == f"{program.url}/"
@@ -23,7 +24,7 @@ def test_the_token_is_gone_from_the_address_and_a_reload_stays_in(
 
 
 def test_another_browser_is_not_let_in_without_the_token(
-    page: Any, program: Program, browser: Any
+    page: Any, program: Opened, browser: Any
 ) -> None:
     other = new_context(browser, locale="en-US").new_page()
     other.goto(program.url)
@@ -32,15 +33,16 @@ def test_another_browser_is_not_let_in_without_the_token(
     other.context.close()
 
 
+@real_program
 def test_the_studio_closes_after_a_second_press(page: Any, program: Program) -> None:
     page.get_by_role("button", name="Close the studio").click()
     page.get_by_role("button", name="Press again to close; learning goes on").click()
     page.get_by_role("heading", name="The studio is closed.").wait_for()
-    assert program.process.wait(30) == 0
+    assert program.process.wait(PATIENCE) == 0
 
 
 def test_a_window_with_the_login_of_an_earlier_studio_says_so_without_reloading_on_and_on(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
     program.kill()
     program.start()
@@ -48,17 +50,21 @@ def test_a_window_with_the_login_of_an_earlier_studio_says_so_without_reloading_
     page.on("domcontentloaded", lambda loaded: loads.append(loaded.url))
     page.goto(program.url)
     page.get_by_text("This window is not logged in.").wait_for()
-    page.wait_for_timeout(1000)
+    page.evaluate("window.isTheSame = true")
+    other = page.context.new_page()
+    other.goto(program.url)  # which takes longer than it would take to load this one again
+    other.get_by_text("This window is not logged in.").wait_for()
+    assert page.evaluate("window.isTheSame") is True
     assert len(loads) <= 2
     assert page.evaluate("localStorage.getItem('minigpt-studio-key')") is None
 
-    other = page.context.new_page()
     other.goto(program.address)
+    other.reload()
     page.get_by_label("Choose files").wait_for()
     assert page.get_by_text("not logged in").count() == 0
 
 
-def test_a_stream_that_a_window_cannot_read_does_not_stay_open(page: Any, program: Program) -> None:
+def test_a_stream_that_a_window_cannot_read_does_not_stay_open(page: Any, program: Opened) -> None:
     answers: list[int] = []
     page.on(
         "response",
@@ -75,29 +81,45 @@ def test_a_stream_that_a_window_cannot_read_does_not_stay_open(page: Any, progra
         }"""
     )
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    end = time.monotonic() + 30
-    while len(answers) < 8:  # more than are open to one login
-        assert time.monotonic() < end
-        page.wait_for_timeout(100)
+
+    def many_have_been_opened() -> bool:
         page.clock.fast_forward(31_000)
+        return len(answers) >= 8  # more than are open to one login
+
+    until(many_have_been_opened)
     assert {*answers} == {200}
 
 
 def test_a_screen_that_comes_after_the_studio_has_closed_is_not_shown(
-    page: Any, program: Program
+    page: Any, program: Opened
 ) -> None:
+    kept: dict[str, Any] = {}  # what the studio answered, for when it is closed
     held: list[Any] = []
-    page.route("**/home/texts.js", lambda route: held.append((route, route.fetch())))
-    page.reload(wait_until="commit")
+
+    def keep(route: Any) -> None:
+        kept[route.request.url] = route.fetch()
+        route.fulfill(response=kept[route.request.url])
+
+    def hold_one(route: Any) -> None:
+        if route.request.url.endswith("/home/texts.js"):
+            held.append(route)
+        else:
+            route.fulfill(response=kept[route.request.url])
+
+    page.route("**/static/**", keep)
+    page.reload()
+    page.get_by_text("Your models will appear here.").wait_for()
+    page.unroute("**/static/**")
+    page.route("**/static/**", hold_one)
+    with page.expect_request("**/home/texts.js"):
+        page.reload(wait_until="commit")
     page.get_by_role("button", name="Close the studio").click()
-    while not held:
-        page.wait_for_timeout(100)
-    page.wait_for_timeout(500)  # the other parts of the screen have come
     page.get_by_role("button", name="Press again to close; learning goes on").click()
     closed = page.get_by_role("heading", name="The studio is closed.")
     closed.wait_for()
-    route, answer = held.pop()
-    route.fulfill(response=answer)
+    (route,) = held
+    route.fulfill(response=kept[route.request.url])
     page.get_by_text("To come back, start minigpt studio again.").first.wait_for()
-    page.wait_for_timeout(500)
+    page.evaluate("import('/static/screens/home.js').then(() => {})")  # it has come
+    two_frames(page)
     assert closed.is_visible()

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from .conftest import Program
 from .learners import shown
+from .opened import Program, real_program
 from .pages import STORY, drop
 
-pytestmark = pytest.mark.studio
+pytestmark = [pytest.mark.studio, real_program]
 
 SECRET = "The purple walrus sang at noon."
 STUDIO_FILES = {"runs/.studio.json", "runs/.studio.lock"}
@@ -30,27 +30,25 @@ def test_from_a_dropped_text_to_the_last_trace_of_it(
     text = STORY[:10_000] + SECRET + STORY[10_000:]
     drop(page, tmp_path_factory.mktemp("desk"), {"diary.txt": text.encode()})
     page.get_by_role("region", name="As the model sees it").wait_for()
-    page.locator(".sure").wait_for(timeout=120_000)
+    page.locator(".sure").wait_for()
     page.get_by_label("½ min").check()
     page.get_by_role("button", name="Start learning").click()
 
     # It is watched while it learns: first what it writes before it has learned anything.
     page.wait_for_url("**/run/diary")
-    page.get_by_role("heading", name="What it writes now").wait_for(timeout=120_000)
-    page.locator(".curve .now").get_by_text("Unseen pages").wait_for(timeout=120_000)
+    page.get_by_role("heading", name="What it writes now").wait_for()
+    page.locator(".curve .now").get_by_text("Unseen pages").wait_for()
     assert shown(page, ".writes .written") != ""
 
-    page.locator(".head").get_by_text(re.compile("Done after")).wait_for(timeout=120_000)
-    page.frame_locator(".page iframe").get_by_role("button", name="Write", exact=True).wait_for(
-        timeout=60_000
-    )
+    page.locator(".head").get_by_text(re.compile("Done after")).wait_for()
+    page.frame_locator(".page iframe").get_by_role("button", name="Write", exact=True).wait_for()
     page.get_by_role("button", name="Childhood").click()
     page.locator(".writes .moment").wait_for()
 
     page.get_by_label("How the text begins").fill("The old king")
     page.locator(".try").get_by_role("button", name="Write").click()
     written = page.locator(".try .written")
-    written.filter(has_text=re.compile("^The old king.{20}", re.S)).wait_for(timeout=60_000)
+    written.filter(has_text=re.compile("^The old king.{20}", re.S)).wait_for()
 
     # The studio itself has stayed small: children have read, learned and written.
     process = Path(f"/proc/{program.process.pid}")

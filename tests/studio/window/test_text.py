@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.browser import axe_finds
+from tests.browser import axe_finds, two_frames
 
-from .conftest import Program
+from .opened import Opened
 from .pages import STORY, drop, is_too_wide
 
 pytestmark = pytest.mark.studio
@@ -72,13 +72,13 @@ def test_a_picture_alone_is_refused(page: Any, tmp_path: Path) -> None:
 
 
 def test_what_was_read_and_what_to_expect_is_seen_in_each_tab_and_after_a_reload(
-    page: Any, program: Program, tmp_path: Path
+    page: Any, program: Opened, tmp_path: Path
 ) -> None:
     drop(page, tmp_path, {"diary.txt": STORY.encode()})
     page.get_by_text("Measuring this computer").wait_for()
     start = page.get_by_role("button", name="Start learning")
     place = start.bounding_box()
-    page.locator(".sure").wait_for(timeout=60_000)
+    page.locator(".sure").wait_for()
     assert start.bounding_box() == place
     page.get_by_label("20 min").check()
     page.get_by_role("button", name="More").click()
@@ -91,7 +91,7 @@ def test_what_was_read_and_what_to_expect_is_seen_in_each_tab_and_after_a_reload
     other = page.context.new_page()
     for tab in (page, other):
         tab.goto(page.url)
-        tab.locator(".sure").wait_for(timeout=60_000)
+        tab.locator(".sure").wait_for()
         assert tab.get_by_label("20 min").is_checked()
         tab.get_by_role("button", name="More").click()
         tab.get_by_text("Model: 18 settings, 1 changed").click()
@@ -135,20 +135,21 @@ def test_a_text_that_is_deleted_in_one_tab_is_gone_in_the_other(page: Any, tmp_p
 
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(page: Any, tmp_path: Path) -> None:
     drop(page, tmp_path, {"a-very-long-name-" * 8 + ".txt": STORY.encode(), "photo.jpg": PHOTO})
-    page.locator(".sure").wait_for(timeout=60_000)
+    page.locator(".sure").wait_for()
     page.get_by_role("button", name="More").click()
     page.get_by_text("Training: ").click()
 
     for theme in ("Dark", "Light"):
         for width in (390, 800, 1280):
             page.set_viewport_size({"width": width, "height": 800})
+            two_frames(page)
             assert not is_too_wide(page)
-            assert axe_finds(page) == []
+        assert axe_finds(page) == []
         page.get_by_role("button", name=theme).click()
 
 
 def test_what_looks_alike_beside_counting_is_told_with_more_digits(
-    page: Any, program: Program, tmp_path: Path
+    page: Any, program: Opened, tmp_path: Path
 ) -> None:
     def answer(route: Any) -> None:
         told = route.fetch().json()
@@ -158,5 +159,5 @@ def test_what_looks_alike_beside_counting_is_told_with_more_digits(
 
     page.route("**/api/texts/*", answer)
     drop(page, tmp_path, {"diary.txt": STORY.encode()})
-    page.get_by_text("As sure as choosing among 1.29 letters.").wait_for(timeout=60_000)
+    page.get_by_text("As sure as choosing among 1.29 letters.").wait_for()
     page.get_by_text("Counting alone chooses among 1.31 letters.").wait_for()
