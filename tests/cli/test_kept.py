@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import minigpt
+from minigpt import UserError
 from minigpt.runs.find import find_model, full_name
 from minigpt.runs.folder import KEPT
+from minigpt.runs.kept import check_is_whole
 
 from ..conftest import move_into, some_text, train_tiny
 from .conftest import Type, assert_refused
@@ -87,6 +89,14 @@ def test_a_folder_whose_name_has_an_at_sign_is_meant_before_a_step(place: Path) 
     for name, folder in {"my@2": "runs/my@2", "runs/my@2": "runs/my@2", "a@b": "a@b"}.items():
         assert full_name(name) == Path(folder)
         assert find_model(name).step is None
+
+
+def test_the_name_of_a_whole_run_may_have_an_at_sign(tmp_path: Path) -> None:
+    (tmp_path / "a@2").mkdir()
+    for name in (tmp_path / "a@2", "hf:gpt2@main", "my"):
+        check_is_whole(name)
+    with pytest.raises(UserError, match=r"runs/a@2 is one step of a run; name .* runs/a$"):
+        check_is_whole("runs/a@2")
 
 
 def test_what_is_about_a_whole_run_refuses_a_step(place: Path, type_: Type) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigpt import SampleConfig, Writer
+from minigpt.generation.continuation import Continuation
 from minigpt.generation.results import Step
 from minigpt.generation.sentences import SentenceEnd, sentence_end
 from minigpt.tokenizer.characters import CharacterTokenizer
@@ -128,3 +129,16 @@ def test_none_are_written_where_none_are_asked_for_and_a_text_without_sentences_
     (steps,) = written("abc " * 100, max_new_tokens=10, whole_sentences=True)
     assert len(steps) == 210 and steps[-1].stop_reason == "length"
     assert "".join(step.text for step in steps) == ("abc " * 100)[:210]
+
+
+def test_what_was_held_back_is_shown_where_a_text_ends_by_itself() -> None:
+    characters = CharacterTokenizer("ab. ")
+    config = SampleConfig(whole_sentences=True, max_new_tokens=2)
+    for ending, shown in (([characters.end_of_text], "a. "), (characters.encode("b"), "a. b")):
+        text = Continuation(config, characters)
+        pieces = [text.add(token) for token in [*characters.encode("a. "), *ending]]
+        assert "".join(pieces) == shown
+    config = SampleConfig(whole_sentences=True, max_new_tokens=2, stop=("bb",))
+    text = Continuation(config, characters)
+    assert "".join(map(text.add, characters.encode("a. bb"))) == "a. "
+    assert text.stop_reason == "stop"

@@ -1,5 +1,6 @@
 """A run of conversations talks in transformers as it does here; GGUF holds the same template."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,6 +55,15 @@ def exported(folder: Path, tokenizer: Tokenizer, dialogue: Dialogue) -> Any:
     chat = ChatFormat(dialogue, tokenizer)
     write_folder(folder, model.config, weights_of(model), tokenizer, chat=chat)
     return AutoTokenizer.from_pretrained(folder)
+
+
+def test_an_answer_stops_at_the_token_that_ends_a_turn_or_else_where_the_text_does() -> None:
+    for tokenizer, stops in ((in_turns(), ("<|turn|>",)), (byte_pairs(), ("\n\n",))):
+        chat = ChatFormat(Dialogue(NAMES), tokenizer)
+        assert (chat.stops, chat.end_of_turn) == (stops, stops[0])
+        file = chat.modelfile("model.gguf", 64)
+        assert file.count("PARAMETER stop") == 1
+        assert f"PARAMETER stop {json.dumps(stops[0])}\n" in file
 
 
 @pytest.mark.parametrize(

@@ -129,3 +129,12 @@ def test_another_text_place_or_seed_throws_the_die_anew(worker: Worker, changed:
     one, two = np.array(pairs).T
     assert abs(np.corrcoef(one, two)[0, 1]) < 0.15
     assert 0.2 < np.abs(one - two).mean() < 0.47  # 1/3 if they are independent
+
+
+def test_of_the_largest_that_are_kept_those_count_that_reach_p_together(worker: Worker) -> None:
+    """What is left out by the first filter is not counted by the next."""
+    logits = np.log([0.4, 0.3, 0.2, 0.1]).tolist()
+    for chosen, kept in (({"topK": 2, "topP": 0.5}, [0]), ({"topP": 0.5}, [0, 1])):
+        given_settings = {"temperature": 1, "repetitionPenalty": 1, **chosen}
+        found = worker.call(FILTERED, logits, given_settings, [])
+        assert [place for place, logit in enumerate(found) if logit is not None] == kept

@@ -20,7 +20,7 @@ from minigpt.data.origin import Origin
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.talk import Talk, read_talk
 from minigpt.generation.window import Window
-from minigpt.page.build import page_dialogue
+from minigpt.page.build import bundle, page_dialogue
 from minigpt.runs.find import glass_writer
 from minigpt.runs.folder import RunConfig
 from minigpt.runs.found import FoundModel
@@ -91,6 +91,24 @@ def test_turns_are_read_written_and_answered_as_in_python(
     assert found["asker"] == read_talk(dialogue, said, "Anna").asker
     assert [(turn["speaker"], turn["text"]) for turn in found["all"]] == list(before.turns)
     assert found["written"] == dialogue.write(before.turns)
+
+
+def test_a_turn_is_over_at_its_end_and_where_the_text_has_ended(worker: Worker) -> None:
+    is_over = f"""(data, ids, pieces) => {{
+        const dialogue = new Dialogue(data);
+        const tokenizer = {{ end: 9 }};
+        {bundle(("text/turns",))}
+        return isOver({{ ids, pieces }}, {{ said: 1, end: ids.length }});
+    }}"""
+    data = page_dialogue(Dialogue(SPEAKERS))
+    for ids, pieces, expected in (
+        ([1, 2], ["Anna:", " hi"], False),
+        ([1, 2, 9], ["Anna:", " hi", ""], True),
+        ([1, 9, 2], ["Anna:", "", " hi"], False),
+        ([1, 2, 3], ["Anna:", " hi", "\n\n"], True),
+        ([1, 2, 3], ["Anna:", " hi", "\n"], False),
+    ):
+        assert worker.call(is_over, data, ids, pieces) == expected
 
 
 # What the model reads and answers

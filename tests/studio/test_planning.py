@@ -158,6 +158,7 @@ def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
 
 def test_every_setting_that_is_shown_is_an_option_of_train() -> None:
     from minigpt.cli import parse
+    from minigpt.cli.options import typed_text
 
     shown = settings.describe_settings({})
     assert len({field["name"] for field in shown}) == len(shown)
@@ -176,6 +177,9 @@ def test_every_setting_that_is_shown_is_an_option_of_train() -> None:
     _, typed = parse(["train", *options({"tie_embeddings": False, "bias": False})], None)
     assert (typed.tie_embeddings, typed.bias) == (False, False)
     assert options({"plain": False, "anonymous": False}) == []
+    stops = ("a\n\nb", "\\n", "\\\t\n")
+    words = options({"stop": stops})
+    assert tuple(typed_text(word.removeprefix("--stop=")) for word in words) == stops
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from torch import Tensor
 from minigpt import UserError
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.runs.folder import CHECKPOINT
+from minigpt.runs.folder import CHECKPOINT, WEIGHTS
+from minigpt.runs.weights import save_weights
 from minigpt.training import saving
 from minigpt.training.checkpoint import (
     LAST,
@@ -33,6 +34,7 @@ from minigpt.training.checkpoint import (
 )
 from minigpt.training.disk import Disk
 from minigpt.training.optimizer import make_optimizers
+from minigpt.training.saving import BestWeights
 
 STATE = TrainingState(7, 12.5, 3, 100, 4.5, 1.5, 1.75, 1.25, 0.75, 5, True)
 
@@ -241,3 +243,14 @@ def test_checkpoints_take_a_twentieth_of_the_time_at_most(
         for early, is_due in ((0.01, False), (-0.01, True)):
             seconds = 100.0 + cost + pause - early
             assert checkpoints.is_due(dataclasses.replace(STATE, seconds=seconds)) == is_due
+
+
+def test_the_best_weights_say_how_good_they_are_where_their_checkpoint_is_older(
+    tmp_path: Path,
+) -> None:
+    model = training().model
+    best = {"val_loss": 0.5, "val_bits_per_byte": 0.25, "step": 7}
+    save_weights(model, tmp_path / WEIGHTS, best=best)
+    state = TrainingState(step=5, best_loss=1.0, best_bits_per_byte=2.0, best_step=3)
+    BestWeights(model, Disk(tmp_path)).note(state)
+    assert (state.best_loss, state.best_bits_per_byte, state.best_step) == (0.5, 0.25, 7)

@@ -86,6 +86,21 @@ def test_anonymous_speakers_are_called_the_same_in_all_files(chat: Path, tmp_pat
     assert read[2] == "C: hi\n\nA: hello\n\nC: bye\n\n"
 
 
+def test_anonymous_speakers_are_called_the_same_where_it_is_validated(
+    chat: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text(
+        "[1/1/24, 9:00:00 AM] Zoë: hi\n[1/1/24, 9:01:00 AM] Anna: hello\n"
+        "[1/1/24, 9:02:00 AM] Zoë: bye\n",
+        encoding="utf-8",
+    )
+    config = TextConfig(files=(str(chat),), validation=(str(other),), anonymous=True)
+    validation = find_source(config).validation
+    assert validation is not None
+    assert whole(validation.pieces()) == ["C: hi\n\nA: hello\n\nC: bye\n\n"]
+
+
 def test_plain_reads_a_chat_as_the_text_that_it_is(chat: Path) -> None:
     assert texts(chat, plain=True) == [CHAT]
 
