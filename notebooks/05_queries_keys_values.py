@@ -493,7 +493,7 @@ assert abs(handed_over - 1) < 0.1
 # optimizer = torch.optim.Adam(layer.parameters(), lr=0.03)
 # long_losses = []
 # for _ in range(400):
-#     batch, wanted = long_games(256)
+#     batch, wanted = long_games(64)
 #     loss = (layer(batch)[:, 0, 0] - wanted).square().mean()
 #     optimizer.zero_grad()
 #     loss.backward()

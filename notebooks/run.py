@@ -22,6 +22,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -42,8 +43,12 @@ ANSWER = re.compile(r"<details>.*?</details>", re.DOTALL)
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-def run(source: Path, write: bool = False) -> str:
-    """Run a notebook from its source; what is wrong, in words, or nothing."""
+Execute = Callable[[NotebookNode, Path], None]
+
+
+def run(source: Path, write: bool = False, execute: Execute | None = None) -> str:
+    """Run a notebook from its source; what is wrong, in words, or nothing. Whatever executes it in
+    the place of a kernel runs its cells in a folder and stores their outputs."""
     notebook = jupytext.read(source)
     for i, cell in enumerate(notebook.cells):
         cell.id = f"cell-{i}"  # the same in every run
@@ -55,7 +60,7 @@ def run(source: Path, write: bool = False) -> str:
     count = len(notebook.cells)
     notebook.cells += answers(notebook)
     try:
-        execute(notebook, source.parent)
+        (execute or in_a_kernel)(notebook, source.parent)
     except CellExecutionError as error:
         return str(error)
     del notebook.cells[count:]
@@ -83,7 +88,7 @@ def answers(notebook: NotebookNode) -> list[NotebookNode]:
     return found
 
 
-def execute(notebook: NotebookNode, folder: Path) -> None:
+def in_a_kernel(notebook: NotebookNode, folder: Path) -> None:
     """Run all cells in this folder, with one thread, and store their outputs in the notebook."""
     client = NotebookClient(
         notebook,

@@ -10,12 +10,13 @@ from typing import TypeGuard
 import pytest
 from safetensors import SafetensorError
 
-import minigpt
 from minigpt import UserError
 from minigpt.config.kinds import KINDS, kind_of_error
 from minigpt.data.documents.kinds import _NO_TEXT
 from minigpt.interop import safetensors_files
-from tests.conftest import unix_only
+
+from .conftest import unix_only
+from .sources import MODULES, tree_of
 
 # What makes errors, and after how many arguments their kind follows.
 _RAISED = {"UserError": 1, "Refused": 2, "Unreadable": 2, "Told": 1, "needs_extra": 3}
@@ -52,8 +53,8 @@ def _is_text(node: ast.expr | None) -> TypeGuard[ast.Constant]:
 
 def test_every_kind_that_is_raised_is_listed_and_every_one_that_is_listed_is_raised() -> None:
     raised = {*_OF_THE_SYSTEM.values(), *(kind for _, kind in _NO_TEXT.values())}
-    for module in Path(minigpt.__file__).parent.rglob("*.py"):
-        raised.update(kinds_in(ast.parse(module.read_text(encoding="utf-8"))))
+    for module in MODULES:
+        raised.update(kinds_in(tree_of(module)))
     assert raised == KINDS.keys()
 
 

@@ -1,5 +1,5 @@
 """The equations of attention: laws that hold for any sizes, torch's own function as reference,
-and the errors. Numbers from the seed notebooks are in test_seed_001.py to test_seed_004.py.
+and the errors. Numbers of the seed notebooks are in test_seeds.py.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from minigpt.attention import (
     simple_self_attention,
 )
 
-from .examples import few, normal, not_probabilities
+from .examples import few, normal
 
 sizes = st.integers(1, 6)
 seeds = st.integers(0, 1000)
@@ -121,29 +121,6 @@ def test_the_causal_average_is_causal_attention_with_equal_scores(
     x = normal(2, T, d, seed=seed)
     equal_scores = scaled_dot_product_attention(torch.zeros_like(x), x, x, mask=causal_mask(T))
     torch.testing.assert_close(causal_average(x), equal_scores)
-
-
-# Dropout
-
-
-def test_dropout_drops_single_weights_and_scales_the_rest() -> None:
-    """With values one-hot the output is the weights; rates within 5 standard errors."""
-    torch.manual_seed(0)
-    q, k, p, N = normal(4, 6).expand(4000, 4, 6), normal(5, 6, seed=1), 0.3, 4000
-    dropped = scaled_dot_product_attention(q, k, torch.eye(5).double(), dropout=p)  # (N, 4, 5)
-    kept = dropped > 0
-    torch.testing.assert_close(dropped, kept * attention_weights(q, k) / (1 - p))
-    rates = kept.double().mean(dim=0)
-    assert (rates - (1 - p)).abs().max() < 5 * math.sqrt(p * (1 - p) / N)
-    correlations = kept.flatten(1).T.double().corrcoef() - torch.eye(20)
-    assert correlations.abs().max() < 5 / math.sqrt(N)
-
-
-@not_probabilities
-def test_dropout_that_is_no_probability_below_one_is_refused(dropout: float) -> None:
-    x = normal(3, 2)
-    with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
-        scaled_dot_product_attention(x, x, x, dropout=dropout)
 
 
 # Errors

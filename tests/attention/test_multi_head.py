@@ -1,8 +1,8 @@
-"""The laws of MultiHeadAttention: what may depend on what, parity with torch, dropout, types,
-gradients and errors. Positions are tested in test_rotary.py, decoding in test_cache.py.
+"""The laws of MultiHeadAttention: what may depend on what, parity with torch, types, gradients
+and errors. Positions are tested in test_rotary.py, decoding in test_cache.py, what it shares with
+other layers in test_dropout_and_length.py.
 """
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,9 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from minigpt.attention import (
-    CausalAttention,
     MultiHeadAttention,
-    MultiHeadAttentionWrapper,
     RotaryPositions,
     causal_mask,
 )
@@ -35,7 +33,6 @@ from .examples import (
     few,
     lengths,
     normal,
-    not_probabilities,
     turned_as_complex_numbers,
 )
 
@@ -155,58 +152,6 @@ def test_equal_to_torchs_attention_of_each_head_normed_and_turned(
     torch.testing.assert_close(layer(x), expected, atol=2e-5, rtol=1e-5)
 
 
-# Dropout
-
-
-def dropped_weights(forward: Forward, draws: int, p: float) -> Tensor:
-    """The weights ``(draws, heads, T, T)`` after dropout, of a layer whose output they are.
-
-    With queries of zero and no mask all weights are 1 / T; with one-hot values they are the output.
-    """
-    T, heads = 4, 2
-    layer = attention(T, heads * T, heads=heads, dropout=p, causal=False, out_bias=False).train()
-    nn.init.zeros_(layer.W_query.weight)
-    layer.W_value.weight.data = torch.eye(T).double().repeat(heads, 1)
-    nn.init.eye_(layer.out_proj.weight)
-    output = forward(layer, torch.eye(T).double().expand(draws, T, T))
-    return output.unflatten(-1, (heads, T)).transpose(1, 2)
-
-
-@both_forwards
-@every_extra
-def test_dropout_acts_in_training_only(forward: Forward, extra: str) -> None:
-    layer, x = attention(dropout=0.5, **EXTRAS[extra]), normal(2, 7, D_IN)
-    expected = attention(**EXTRAS[extra])(x)
-    torch.testing.assert_close(forward(layer, x), expected)
-    first, second = forward(layer.train(), x), forward(layer, x)
-    assert not torch.allclose(first, expected)
-    assert not torch.allclose(first, second)
-    torch.testing.assert_close(forward(layer.eval(), x), expected)
-
-
-@both_forwards
-@pytest.mark.parametrize("p", [0.1, 0.5])
-def test_dropout_drops_each_weight_by_itself(forward: Forward, p: float) -> None:
-    """A weight is dropped or scaled by 1 / (1 - p), and two are dropped together only by chance.
-
-    Rates and correlations of N draws have standard errors sqrt(p (1 - p) / N) and 1 / sqrt(N).
-    """
-    N = 4000
-    weights = dropped_weights(forward, N, p).flatten(1)  # (N, heads * T * T)
-    kept = weights > 0
-    torch.testing.assert_close(weights, kept.double() / (4 * (1 - p)))
-    kept_rates = kept.double().mean(dim=0)
-    assert (kept_rates - (1 - p)).abs().max() < 5 * (p * (1 - p) / N) ** 0.5
-    correlations = kept.T.double().corrcoef() - torch.eye(kept.shape[1])
-    assert correlations.abs().max() < 5 / N**0.5
-
-
-def test_the_weights_returned_in_training_are_those_before_dropout() -> None:
-    layer, x = attention(dropout=0.5), normal(2, 7, D_IN)
-    expected = layer.forward_with_weights(x)[1]
-    torch.testing.assert_close(layer.train().forward_with_weights(x)[1], expected)
-
-
 # Types and gradients
 
 
@@ -242,17 +187,18 @@ def test_a_float32_layer_runs_under_autocast(forward: Forward, extra: str) -> No
 
 
 @every_extra
-@both_forwards
-def test_gradients_agree_with_finite_differences(forward: Forward, extra: str) -> None:
+def test_gradients_agree_with_finite_differences(extra: str) -> None:
     """Of the input and of every parameter; gradcheck changes the parameters in place."""
-    layer, x = attention(**EXTRAS[extra]), normal(1, 3, D_IN).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x, *_: forward(layer, x), (x, *layer.parameters()))
+    layer, x = attention(3, 8, **EXTRAS[extra]), normal(1, 3, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, *_: layer(x), (x, *layer.parameters()))
 
 
-def test_gradients_of_the_weights_agree_with_finite_differences() -> None:
+def test_gradients_of_outputs_and_weights_agree_with_finite_differences() -> None:
+    """Those of forward_with_weights."""
     layer = attention(4, 4, heads=2, num_kv_heads=1, rotary_base=100.0, qk_norm=True)
     x = normal(1, 3, 4).requires_grad_()
-    assert torch.autograd.gradcheck(layer.forward_with_weights, (x,))
+    inputs = (x, *layer.parameters())
+    assert torch.autograd.gradcheck(lambda x, *_: layer.forward_with_weights(x), inputs)
 
 
 # Parameters and errors
@@ -277,21 +223,6 @@ def test_an_input_of_another_shape_is_refused(forward: Forward, shape: tuple[int
     with pytest.raises(ValueError, match=f"d_in={D_IN}") as error:
         forward(attention(), normal(*shape))
     assert str(shape) in str(error.value)
-
-
-@both_forwards
-def test_a_sequence_longer_than_context_length_is_refused(forward: Forward) -> None:
-    with pytest.raises(ValueError, match=r"11 tokens .* context_length 10"):
-        forward(attention(rotary_base=100.0), normal(1, 11, D_IN))
-
-
-@not_probabilities
-def test_dropout_that_is_no_probability_below_one_is_refused(dropout: float) -> None:
-    for layer in (CausalAttention, partial(MultiHeadAttentionWrapper, num_heads=2)):
-        with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
-            layer(D_IN, D_OUT, CONTEXT, dropout)
-    with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
-        attention(dropout=dropout)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """The classes that lead up to MultiHeadAttention: their laws and errors. How each follows from the
-one before is worked out in test_seed_002.py.
+one before is worked out in test_seeds.py.
 """
 
 from typing import Any
@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
 from minigpt.attention import (
     CausalAttention,
@@ -22,15 +21,6 @@ from .examples import few, normal
 D_IN, D_OUT, CONTEXT = 6, 4, 8
 PROJECTIONS = "W_query", "W_key", "W_value"
 lengths = st.integers(1, CONTEXT)
-with_dropout = pytest.mark.parametrize("heads", [None, 1, 3], ids=str)
-
-
-def dropping(heads: int | None) -> nn.Module:
-    """A CausalAttention, or a wrapper of several, in training mode."""
-    torch.manual_seed(123)
-    if heads is None:
-        return CausalAttention(D_IN, D_OUT, CONTEXT, 0.5).double()
-    return MultiHeadAttentionWrapper(D_IN, D_OUT, CONTEXT, 0.5, heads).double()
 
 
 def causal_attention(dropout: float = 0.0, qkv_bias: bool = False) -> CausalAttention:
@@ -50,31 +40,12 @@ def test_an_output_of_causal_attention_is_self_attention_to_the_words_so_far(
     torch.testing.assert_close(causal(x), torch.stack(so_far, dim=1))
 
 
-@with_dropout
-def test_dropout_acts_in_training_only(heads: int | None) -> None:
-    layer, x = dropping(heads), normal(2, CONTEXT, D_IN)
-    expected = layer.eval()(x)
-    assert torch.equal(layer(x), expected)
-    first, second = layer.train()(x), layer(x)
-    assert not torch.allclose(first, expected)
-    assert not torch.allclose(first, second)
-    assert torch.equal(layer.eval()(x), expected)
-
-
 def test_the_parameters_are_those_of_the_projections() -> None:
     """The mask is not saved."""
     weights, biases = ([f"{name}.{kind}" for name in PROJECTIONS] for kind in ("weight", "bias"))
     assert list(causal_attention().state_dict()) == weights
     wrapper = MultiHeadAttentionWrapper(D_IN, D_OUT, CONTEXT, 0.0, 2, qkv_bias=True)
     assert set(wrapper.heads[1].state_dict()) == {*weights, *biases}
-
-
-@with_dropout
-def test_a_sequence_longer_than_context_length_is_refused(heads: int | None) -> None:
-    layer = dropping(heads)
-    layer(normal(1, CONTEXT, D_IN))
-    with pytest.raises(ValueError, match=r"sequence of 9 tokens .* context_length 8"):
-        layer(normal(1, CONTEXT + 1, D_IN))
 
 
 @pytest.mark.parametrize("size", [0, -1])
