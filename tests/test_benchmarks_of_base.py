@@ -12,6 +12,8 @@ import pytest
 from minigpt.data.copies import shared_stretches
 from minigpt.data.pieces import Piece
 
+pytestmark = pytest.mark.figures
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SEA = "the grey boat sailed slowly over a cold sea and its old captain slept".split()
 TOWN = "her new lamp shone brightly in every narrow street while loud carts passed".split()

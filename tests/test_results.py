@@ -35,6 +35,7 @@ def test_every_loss_and_speed_in_a_page_is_quoted_from_the_results(page: Path) -
     assert not re.findall(rf"\d\.\d+ {UNIT}|\d,\d\d\d {UNIT}", text)
 
 
+@pytest.mark.figures
 def test_a_section_that_is_measured_again_renews_what_pages_quote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_section_that_is_measured_again_renews_what_pages_quote(
     assert [section.figures["bits"] for section in RESULTS["read"]()] == ["1.20", "1.21"]
 
 
+@pytest.mark.figures
 def test_figures_named_by_row_and_column_become_one_table() -> None:
     figures = {"plays | from nothing": "2.00", "plays | ratio": "0.95", "tales | ratio": "0.90"}
     assert RESULTS["table"](figures).splitlines() == [

@@ -1,4 +1,4 @@
-"""What all layers have in common that drop weights out and have a longest sequence: once for all."""
+"""What all layers have in common that drop weights and have a longest sequence, once for all."""
 
 from collections.abc import Callable
 from typing import Any

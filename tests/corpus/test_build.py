@@ -20,7 +20,7 @@ from minigpt import UserError
 from . import samples
 from .samples import END, REPLY, STORY, clone, put, sentences, table
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.figures
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "data"

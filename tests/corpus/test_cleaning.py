@@ -9,6 +9,8 @@ from data.base.corpus.document import Document
 
 from .samples import END, REPLY, STORY
 
+pytestmark = pytest.mark.figures
+
 
 @pytest.mark.parametrize(
     ("kind", "bad", "reason"),

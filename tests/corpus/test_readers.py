@@ -10,6 +10,8 @@ from data.base.corpus.readers import READERS
 from . import samples
 from .samples import END, REPLY, STORY, put, put_zip
 
+pytestmark = pytest.mark.figures
+
 
 def read(kind: str, file: Path) -> list[Document]:
     return list(READERS[kind](file))
