@@ -15,6 +15,7 @@ from minigpt.runs.folder import locked, read_config
 from minigpt.runs.journal import texts_of_evaluations
 
 from ..conftest import TINY, some_text, train_tiny, unix_only
+from ..forks import Forks
 from ..patience import PATIENCE
 from ..training.runs import interrupted
 from .conftest import Type, assert_refused
@@ -24,14 +25,12 @@ MAIN = "import sys; from minigpt.cli import main; sys.exit(main(sys.argv[1:]))"
 TINY_OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
 
 
-def start(
-    folder: Path, *arguments: str | Path, stdin: int = subprocess.DEVNULL
-) -> subprocess.Popen[bytes]:
+def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdin=stdin,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -72,7 +71,7 @@ def test_an_unfinished_run_on_the_same_text_is_named_with_the_command_that_conti
     workplace: Path, type_: Type
 ) -> None:
     def hint(*arguments: str) -> list[str]:
-        status, _, err = type_("train", *arguments, *TINY_OPTIONS, "--steps=1")
+        status, _, err = type_("train", *arguments, *TINY_OPTIONS, "--steps=1", "--num-evals=1")
         assert status == 0, err
         lines = err.splitlines()
         at = [i for i, line in enumerate(lines) if "is an unfinished run on this text" in line]
@@ -99,9 +98,9 @@ def test_from_python_too_an_unfinished_run_on_the_same_text_is_named(
     interrupted("runs/documents", texts=(texts,))
     interrupted("runs/my cut")
     capsys.readouterr()
-    train_tiny(texts, steps=1)
+    train_tiny(texts, steps=1, num_evals=1)
     assert "unfinished" not in capsys.readouterr().err  # documents cannot be read again
-    train_tiny(steps=1)
+    train_tiny(steps=1, num_evals=1)
     assert "\n  minigpt train --resume --out 'runs/my cut'\n" in capsys.readouterr().err
 
 
@@ -234,19 +233,28 @@ def test_of_several_processes_the_first_says_what_is_wrong(
 
 @pytest.mark.long
 @unix_only
-@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
-@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize(
+    ("command", "name", "status"),
+    [
+        ("train", "SIGINT", 130),
+        ("train", "SIGTERM", 143),
+        ("train", "SIGHUP", 129),
+        ("evaluate", "SIGTERM", 143),
+    ],
+)
 def test_a_command_that_is_ended_while_it_reads_leaves_no_copy_of_what_was_piped_in(
     command: str,
     name: str,
     status: int,
+    forks: Forks,
     tiny_run: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     arguments = ["-"] if command == "train" else [tiny_run, "--copied", "-"]
-    process = start(tmp_path, "-c", MAIN, command, *arguments, stdin=subprocess.PIPE)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = forks.start(["-c", MAIN, command, *map(str, arguments)], cwd=tmp_path, **pipes)
     assert process.stdin is not None and process.stderr is not None
     process.stdin.write(b"the fox " * 10_000)
     process.stdin.flush()

@@ -10,12 +10,11 @@ from minigpt.generation.explanation import explain_token
 from minigpt.generation.torch_gpt import glass_of
 from minigpt.interop.huggingface import write_folder
 
+from ..lazy import lazily
 from .examples import CONFIGS, byte_pairs, random_model, weights_of
 
 pytestmark = pytest.mark.lens
-bridge = pytest.importorskip(
-    "transformer_lens.model_bridge", reason="make test-lens installs what these tests need"
-)
+bridge = lazily("transformer_lens.model_bridge", "make test-lens installs what these tests need")
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -30,14 +29,21 @@ COMMAND = "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sy
 class Server:
     """A server that has said that it is well."""
 
-    def __init__(self, run: Path, *options: str, **environment: str):
+    def __init__(self, run: Path, *options: str, first: str = ""):
+        """`first` is what its process does before it serves."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.url, self.model = f"http://127.0.0.1:{self.port}", run.name
-        command = [sys.executable, "-c", COMMAND, str(run), "--port", str(self.port), *options]
-        self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
-        )
+        command = [
+            sys.executable,
+            "-c",
+            first + COMMAND,
+            str(run),
+            "--port",
+            str(self.port),
+            *options,
+        ]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/health"):

@@ -16,14 +16,15 @@ import pytest
 import minigpt
 from minigpt.serve.settings import ServeConfig
 
+from ..lazy import lazily
 from ..patience import PATIENCE
 from .conftest import COMMAND, Served, Server, served
 
 pytestmark = pytest.mark.serve
 needs = "make test-serve installs what these tests need"
 pytest.importorskip("uvicorn", reason=needs)
-openai = pytest.importorskip("openai", reason=needs)
-langchain_openai = pytest.importorskip("langchain_openai", reason=needs)
+openai = lazily("openai", needs)
+langchain_openai = lazily("langchain_openai", needs)
 
 ENDLESS = 100_000_000  # tokens
 ONE_PLACE = {"max_batch": 1, "max_tokens": ENDLESS}
@@ -159,7 +160,8 @@ def test_langchain_and_curl(server: Served) -> None:
 
 
 def test_a_signal_lets_texts_end(tiny_run: Path) -> None:
-    server = Server(tiny_run, "--max-tokens", str(ENDLESS))
+    short_grace = "from minigpt.serve import scheduler; scheduler.GRACE = 1; "
+    server = Server(tiny_run, "--max-tokens", str(ENDLESS), first=short_grace)
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     asked: dict[str, Any] = {"model": server.model, "prompt": "the fox", "stream": True}
     asked["logit_bias"] = {str(minigpt.load(tiny_run).tokenizer.end_of_text): -100}
