@@ -19,7 +19,7 @@ from minigpt.model import GPT, Dropout, flops_per_token
 
 from .networks import configs
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=15, deadline=None)
 
 KINDS: dict[str, dict[str, Any]] = {
     "qwen3": {"num_kv_heads": 2},
@@ -75,10 +75,9 @@ def ids(*shape: int, vocab_size: int = VOCAB, seed: int = 0) -> Tensor:
 
 
 @every_kind
-@pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
-    ("vocab_size", "emb_dim", "layers"),
-    [(64, 32, 2), (1000, 64, 4), (2048, 512, 2)],
+    ("tied", "vocab_size", "emb_dim", "layers"),
+    [(True, 64, 32, 2), (False, 1000, 64, 4), (True, 2048, 512, 1)],
 )
 def test_an_untrained_model_gives_all_tokens_about_the_same_probability(
     kind: str, tied: bool, vocab_size: int, emb_dim: int, layers: int
@@ -373,7 +372,7 @@ def test_a_tiny_model_memorises_a_batch(kind: str) -> None:
     model = GPT(GPTConfig(**SHAPE | KINDS[kind] | {"emb_dim": 32}))
     optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=2e-2)
     inputs, targets = ids(3, CONTEXT), ids(3, CONTEXT, seed=1)
-    for _ in range(60):
+    for _ in range(40):
         loss = model.loss(inputs, targets)
         loss.backward()
         optimizer.step()

@@ -33,11 +33,11 @@ def test_a_notebook_runs_and_shows_what_running_it_gives(name: str) -> None:
 def test_what_is_wrong_with_a_notebook_is_named(tmp_path: Path) -> None:
     source = tmp_path / "small.py"
     source.write_text("# %%\nprint(1 + 1)\n")
-    assert "small.ipynb is missing" in run(source)
-    assert run(source, write=True) == "" == run(source)
+    assert "small.ipynb is missing" in run(source, execute=execute)
+    assert run(source, write=True) == "" == run(source, execute=execute)
 
     source.write_text("# %%\nprint(1 + 2)\n")
-    assert "small.ipynb shows other cells" in run(source)
+    assert "small.ipynb shows other cells" in run(source, execute=execute)
     source.write_text("# %%\nassert 1 == 2\n")
     assert "AssertionError" in run(source)
 
