@@ -11,6 +11,8 @@ import pytest
 from minigpt.studio.app import Studio, make_app
 from minigpt.studio.workspace import Workspace
 
+from ..patience import PATIENCE
+
 PORT = 8765
 HOST = f"localhost:{PORT}"
 
@@ -57,7 +59,7 @@ class Window:
         return self._run(self._send("POST", path, sent, {"content_type": kind, **headers}))
 
     def _run(self, sending: Any) -> Answer:
-        return self._loop.run(asyncio.wait_for(sending, 60))
+        return self._loop.run(asyncio.wait_for(sending, PATIENCE))
 
     async def _send(
         self, method: str, path: str, body: bytes, headers: dict[str, str | None]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import unix_only
+from ..patience import PATIENCE
 from .person import Person
 
 pytestmark = pytest.mark.long
@@ -58,7 +59,7 @@ def test_a_second_command_opens_the_first_ones_window(tmp_path: Path) -> None:
             assert door.stat().st_mode & 0o777 == 0o600
 
         second = start(tmp_path, BROWSER="echo %s")
-        printed, problems = second.communicate(timeout=30)
+        printed, problems = second.communicate(timeout=PATIENCE)
         assert (second.returncode, problems) == (0, "")
         assert f"The studio is open already: {address}" in printed
         opened = printed.splitlines()[-1]
@@ -66,7 +67,7 @@ def test_a_second_command_opens_the_first_ones_window(tmp_path: Path) -> None:
         assert opened != address
 
         first.send_signal(signal.SIGTERM)
-        assert first.wait(30) == 0
+        assert first.wait(PATIENCE) == 0
         assert not door.exists()
 
 
@@ -81,7 +82,7 @@ def test_a_studio_that_was_killed_can_be_opened_again(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         process = start(tmp_path, "--port", str(taken.getsockname()[1]))
-        _, problems = process.communicate(timeout=30)
+        _, problems = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert "cannot listen" in problems
     assert len(problems.splitlines()) == 1
@@ -90,7 +91,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
 def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
     process = start(tmp_path, "--port", port)
-    _, problems = process.communicate(timeout=30)
+    _, problems = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert "must be between 0 and 65,535" in problems
 

@@ -17,6 +17,7 @@ from minigpt.studio.texts.states import for_run
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.workspace import Workspace
 from tests.conftest import some_text
+from tests.patience import PATIENCE
 
 from .conftest import Window
 from .dropped import dropped
@@ -35,9 +36,9 @@ def _drop(window: Window, files: dict[str, bytes]) -> str:
     return address
 
 
-def _wait(window: Window, address: str, until: Any, seconds: float = 120) -> Any:
+def _wait(window: Window, address: str, until: Any) -> Any:
     """What there is of a text as soon as that is true of it."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         text = window.get(address).json
         if until(text):

@@ -18,6 +18,7 @@ from minigpt.studio.runs.trainings import ask, go_on, stop
 from minigpt.studio.workspace import Workspace
 
 from ..conftest import TINY, some_text
+from ..patience import PATIENCE
 
 pytestmark = pytest.mark.studio
 
@@ -57,7 +58,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 
 def wait_for(look: Callable[[], Any], what: str) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while not look():
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.1)

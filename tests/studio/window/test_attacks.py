@@ -15,6 +15,7 @@ import pytest
 
 from minigpt.runs.json_lines import lines_of
 from tests.browser import new_context
+from tests.hostile import EVIL_NAME as EVIL
 from tests.patience import PATIENCE
 
 from ...data.dialogue.chats import some_chat
@@ -26,7 +27,6 @@ from .pages import drop
 
 pytestmark = pytest.mark.studio
 
-EVIL = "<img src=x onerror=top.hacked=1>"
 SCRIPT = "</script><script>top.hacked=1</script>"
 BY_FORM = ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data")
 

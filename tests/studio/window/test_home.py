@@ -9,6 +9,7 @@ import pytest
 
 from minigpt.studio.texts.work import TextWork
 from tests.browser import axe_finds
+from tests.hostile import EVIL_NAME as EVIL
 from tests.studio.by_hand import END, PHASES, TEXT, a_job, make_run
 
 from .keys import Keys
@@ -16,8 +17,6 @@ from .opened import Opened
 from .pages import STORY, drop, is_too_wide
 
 pytestmark = pytest.mark.studio
-
-EVIL = "<img src=x onerror=document.body.remove()>"
 
 
 def _finished(runs: Path, name: str, **text: Any) -> None:

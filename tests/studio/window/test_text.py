@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.browser import axe_finds, two_frames
+from tests.hostile import EVIL_NAME as EVIL
 
 from .opened import Opened
 from .pages import STORY, drop, is_too_wide
@@ -115,11 +116,10 @@ def test_a_wrong_setting_is_refused_beside_its_field(page: Any, tmp_path: Path) 
 
 
 def test_names_and_texts_with_html_in_them_are_text(page: Any, tmp_path: Path) -> None:
-    evil = "<img src=x onerror=document.body.remove()>"
-    drop(page, tmp_path, {f"{evil.replace('/', '')}.txt": f"{evil}\n{STORY}".encode()})
-    page.get_by_role("region", name="As the model sees it").get_by_text(evil).wait_for()
+    drop(page, tmp_path, {f"{EVIL}.txt": f"{EVIL}\n{STORY}".encode()})
+    page.get_by_role("region", name="As the model sees it").get_by_text(EVIL).wait_for()
     assert page.locator("main img").count() == 0
-    page.get_by_role("button", name=f"Remove {evil}.txt").wait_for()
+    page.get_by_role("button", name=f"Remove {EVIL}.txt").wait_for()
 
 
 def test_a_text_that_is_deleted_in_one_tab_is_gone_in_the_other(page: Any, tmp_path: Path) -> None:
