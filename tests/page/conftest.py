@@ -1,6 +1,8 @@
 """Pages in Debian's Chromium, driven by playwright; `make test-page` installs both."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from minigpt.runs.journal import JOURNAL, TEXTS
 from minigpt.runs.json_lines import lines_of
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 
-from ..browser import new_context
+from ..browser import new_context, two_frames
+from ..patience import PATIENCE
 from ..tokenizer.examples import FABLE
 
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -51,24 +54,58 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
 
 def until(page: Any, condition: str) -> None:
     """Wait for a condition in JavaScript; playwright's own way needs what the page forbids."""
-    for _ in range(400):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(25)
-    raise AssertionError(f"never: {condition}")
+    is_so = page.evaluate(f"""async () => {{
+        const end = Date.now() + {PATIENCE * 1000};
+        while (!({condition})) {{
+            if (Date.now() > end) return false;
+            await new Promise(done => setTimeout(done, 10));
+        }}
+        return true;
+    }}""")
+    assert is_so, f"never: {condition}"
 
 
 def until_read(page: Any) -> None:
     """Wait until nothing is written and the surprise of each token is known."""
-    page.wait_for_timeout(60)  # a frame or two, until it has begun
+    two_frames(page)  # what has changed is asked for in the first one
     until(page, "document.querySelector('#tokens').ariaBusy === 'false'")
 
 
 def until_drawn(page: Any) -> None:
     """Wait until the map and the open view show what they are about."""
-    two_frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    page.evaluate(two_frames)  # what has changed is asked for in the first one
+    two_frames(page)
     until(page, "!document.querySelector('#map[aria-busy=true], .view[aria-busy=true]')")
+
+
+def until_still(page: Any) -> None:
+    """Wait until all is drawn, and nothing moves or changes its colour any more."""
+    until_drawn(page)
+    page.evaluate("Promise.allSettled(document.getAnimations().map(({ finished }) => finished))")
+    two_frames(page)
+
+
+def until_longer(page: Any, length: int, tokens: int = 1) -> None:
+    """Wait until so many tokens are written after those that were there, or the writing is over."""
+    until(page, f"minigpt.now().ids.length >= {length + tokens} || !minigpt.now().busy")
+
+
+def pass_time(page: Any, milliseconds: int) -> None:
+    """The page takes it to be so much later."""
+    page.evaluate(
+        """ms => {
+            const now = () => Performance.prototype.now.call(performance);
+            const ahead = performance.now() - now() + ms;
+            performance.now = () => now() + ahead;
+        }""",
+        milliseconds,
+    )
+
+
+def type_in_one_go(page: Any, text: str) -> None:
+    """Type without a pause, as the page takes it, however long the machine needs."""
+    page.evaluate("() => { const now = performance.now(); performance.now = () => now; }")
+    page.keyboard.type(text)
+    page.evaluate("delete performance.now")
 
 
 def open_view(page: Any, view: str) -> None:
@@ -104,39 +141,98 @@ def choose(page: Any, index: int) -> None:
 def tap(page: Any, index: int) -> None:
     """Choose a token of the text with a finger."""
     page.touchscreen.tap(*place_of(page, index))
-    page.wait_for_timeout(40)
+    until(page, f"minigpt.now().chosen === {index}")
+    until_drawn(page)
+
+
+class Pages:
+    """Opens pages in one browser. The page of a model is built once, and a tab that a test has left
+    is used again: a new one takes three times as long to open."""
+
+    def __init__(self, browser: Any, folder: Path):
+        self.browser = browser
+        self.folder = folder
+        # By the identity of a model, which is kept so that no other one gets it.
+        self.built: dict[tuple[Any, ...], tuple[FoundModel, Path]] = {}
+        self.free: dict[str, list[Any]] = defaultdict(list)  # by the options of their context
+        self.problems: dict[Any, list[str]] = {}  # by tab
+        self.visits = 0
+
+    def file_of(self, found: FoundModel, **settings: Any) -> Path:
+        """The file of the page of a model."""
+        key = (id(found), *sorted(settings.items()))
+        if key not in self.built:
+            file = self.folder / f"{len(self.built)}.html"
+            file.write_text(build_page(found, "test", **settings), encoding="utf-8")
+            self.built[key] = (found, file)
+        return self.built[key][1]
+
+    def new_tab(self, options: dict[str, Any]) -> Any:
+        context = new_context(self.browser, **options)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        tab = context.new_page()
+        wrong = self.problems[tab] = []
+        allowed = ("file://", "blob:", "data:")
+        tab.on("console", lambda message: wrong.append(message.text))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("request", lambda r: r.url.startswith(allowed) or wrong.append(r.url))
+        return tab
+
+    @contextmanager
+    def lent(self) -> Iterator[Open]:
+        """A function that opens pages. At the end there was no error, and no request but for the
+        pages."""
+        tabs: list[tuple[str, Any]] = []
+
+        def open_page(
+            found: FoundModel,
+            *,
+            link: str = "",
+            width: int = 1600,
+            context: dict[str, Any] | None = None,
+            is_new: bool = False,
+            **settings: Any,
+        ) -> Any:
+            # With less motion no page writes on its own when it opens.
+            usual = {"viewport": {"width": width, "height": 1000}, "reduced_motion": "reduce"}
+            options = usual | (context or {})
+            size = options.pop("viewport")
+            key = "new" if is_new else repr(sorted(options.items()))
+            tab = self.free[key].pop() if self.free[key] else self.new_tab(options)
+            tabs.append((key, tab))
+
+            tab.set_viewport_size(size)
+            tab.mouse.move(0, 0)
+            tab.emulate_media(media="null", reduced_motion=options["reduced_motion"])
+            self.visits += 1  # a reload finds what was kept at its own address
+            tab.goto(f"{self.file_of(found, **settings).as_uri()}?{self.visits}{link}")
+            tab.evaluate("minigpt.ready")
+            return tab
+
+        yield open_page
+        problems = [problem for _, tab in tabs for problem in self.problems[tab]]
+        for key, tab in tabs:
+            if key == "new" or problems:
+                tab.context.close()
+            else:
+                self.free[key].append(tab)
+        assert problems == []
+
+
+@pytest.fixture(scope="session")
+def pages(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    return Pages(chromium, tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture
+def open_page(pages: Pages) -> Iterator[Open]:
+    """Opens the page of a model, for one test; with `is_new` in a tab without a history."""
+    with pages.lent() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
-def open_page(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
-    """Opens the page of a model; at the end there was no error and no request but for the page."""
-    folder, opened, wrong = tmp_path_factory.mktemp("page"), [], []
-    allowed = ("file://", "blob:", "data:")
-
-    def open_page(
-        found: FoundModel,
-        *,
-        link: str = "",
-        width: int = 1600,
-        context: dict[str, Any] | None = None,
-        **settings: Any,
-    ) -> Any:
-        file = folder / f"{len(opened)}.html"
-        file.write_text(build_page(found, "test", **settings), encoding="utf-8")
-        # With less motion no page writes on its own when it opens.
-        usual = {"viewport": {"width": width, "height": 1000}, "reduced_motion": "reduce"}
-        context = new_context(chromium, **usual | (context or {}))
-        context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page = context.new_page()
-        opened.append(context)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda r: r.url.startswith(allowed) or wrong.append(r.url))
-        page.goto(f"{file.as_uri()}{link}")
-        page.evaluate("minigpt.ready")
-        return page
-
-    yield open_page
-    for context in opened:
-        context.close()
-    assert wrong == []
+def open_for_module(pages: Pages) -> Iterator[Open]:
+    """The same for all tests of a file."""
+    with pages.lent() as opened:
+        yield opened

@@ -14,7 +14,8 @@ from typing import Any
 from minigpt.page.build import WORKER, bundle, page_model
 from minigpt.runs.found import FoundModel
 
-PATIENCE = 60  # seconds: whoever is not answered by then, waits for ever
+from ..patience import PATIENCE
+
 PROGRAM = """
 import { createInterface } from "node:readline";
 

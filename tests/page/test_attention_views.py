@@ -11,7 +11,8 @@ import pytest
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from .conftest import PROMPT, SHAPE, Open, random_found, until, until_read
+from ..browser import two_frames
+from .conftest import PROMPT, SHAPE, Open, random_found, until, until_drawn, until_read
 from .facts import check_facts, shown_facts
 from .test_why import check_arcs, ids_of, look_at, open_view
 
@@ -21,8 +22,8 @@ CELL = f"{VIEW} .large [data-what=cell]"
 
 
 @pytest.fixture(scope="module")
-def opened(open_page: Open, found: FoundModel) -> Any:
-    return open_page(found, link=f"#prompt={PROMPT}&seed=7", weights="float32")
+def opened(open_for_module: Open, found: FoundModel) -> Any:
+    return open_for_module(found, link=f"#prompt={PROMPT}&seed=7", weights="float32")
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def page(opened: Any) -> Any:
 def pick_head(page: Any, name: str) -> None:
     page.locator(f"{VIEW} .head-row button[data-key='head {name}']").click()
     until(page, f"document.querySelector('{VIEW} .sentence').textContent.includes('head {name}')")
-    page.wait_for_timeout(60)
+    until_drawn(page)
 
 
 def test_heads_come_in_the_order_of_what_they_did_counted_from_1(
@@ -61,7 +62,7 @@ def test_arcs_are_as_thick_as_the_weights_also_with_the_keyboard(
     page.locator(f"{VIEW} .head-row button[aria-pressed=true]").focus()
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
-    page.wait_for_timeout(100)
+    two_frames(page)
     name = page.inner_text(f"{VIEW} .head-row button[aria-pressed=true] b")
     layer, head = (int(part) - 1 for part in name.split("."))
     check_arcs(page, attention[layer, head, -1])
@@ -152,10 +153,10 @@ def test_arcs_end_at_their_tokens_where_the_text_wraps_and_is_scrolled(
     })"""
     for top in (0, 40, 100_000):
         page.evaluate("y => (document.querySelector('#paper').scrollTop = y)", top)
-        page.wait_for_timeout(60)
+        two_frames(page)
         assert page.evaluate(distances) and max(page.evaluate(distances)) < 1.5
     page.set_viewport_size({"width": 500, "height": 900})
-    page.wait_for_timeout(200)
+    two_frames(page)
     assert page.evaluate(distances) and max(page.evaluate(distances)) < 1.5
 
 

@@ -160,11 +160,14 @@ def test_one_token_is_drawn_in_steps_and_then_in_the_text(page: Any) -> None:
 
 
 def test_draw_slowly_needs_one_press_for_one_token(page: Any) -> None:
-    page.emulate_media(reduced_motion="reduce")
     before = text(page)
+    page.evaluate(
+        "() => { const usual = setTimeout; window.setTimeout = (f, ms) => usual(f, ms / 50); }"
+    )
     page.get_by_role("button", name="Draw one token slowly").click()
     until(page, f"minigpt.text().length > {len(before)}")
-    page.wait_for_timeout(1500)
+    page.evaluate("new Promise(done => setTimeout(done, 15_000))")  # as its clock goes now
+    until_read(page)
     assert len(text(page)) == len(before) + 1
 
 

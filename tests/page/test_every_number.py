@@ -16,8 +16,9 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
+from ..patience import PATIENCE
 from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found
+from .conftest import Open, random_found, until_longer
 from .facts import Predicted, check_facts
 
 pytestmark = pytest.mark.page
@@ -45,18 +46,18 @@ PIECES = (
     "\t",
 )
 
-RESTS = """async () => {
+RESTS = f"""async () => {{
   const frame = () => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 20));
   const isWaiting = (element) => element.checkVisibility() && element.ariaBusy === "true";
   const isBusy = () =>
     minigpt.now().busy || [...document.querySelectorAll("[aria-busy]")].some(isWaiting);
   const start = performance.now();
-  for (let calm = 0; calm < 3; calm = isBusy() ? 0 : calm + 1) {
-    if (performance.now() - start > 20_000) return false;
+  for (let calm = 0; calm < 3; calm = isBusy() ? 0 : calm + 1) {{
+    if (performance.now() - start > {PATIENCE * 1000}) return false;
     await frame();
-  }
+  }}
   return true;
-}"""
+}}"""
 # The tints of the sheet, unless a view shows something else in it, and both layers of the text.
 SHEET = """() => {
   const tokens = document.querySelector("#tokens");
@@ -152,8 +153,9 @@ class Person:
         return self.type()
 
     def write_and_stop(self) -> None:
+        before = self.page.evaluate("minigpt.now().ids.length")
         self._press_if_possible("Write")
-        self.page.wait_for_timeout(self.random.randint(0, 60))
+        until_longer(self.page, before, self.random.randint(0, 8))
         self._press_if_possible("Stop")
 
     def reload(self) -> None:
@@ -166,7 +168,6 @@ class Person:
         self.page.go_back(wait_until="commit")
         if not self.page.url.startswith("file:"):
             self.page.goto(address)
-        self.page.wait_for_timeout(50)
         self.page.evaluate("minigpt.ready")
 
     def _press_if_possible(self, name: str) -> None:
@@ -221,7 +222,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("seed", range(SEQUENCES // len(SHAPES)))
 def test_every_number_in_sight_is_the_models(open_page: Open, found: FoundModel, seed: int) -> None:
-    page = open_page(found, link="#maxNewTokens=20", weights="float32")
+    page = open_page(found, link="#maxNewTokens=20", weights="float32", is_new=True)
     person = Person(page, seed)
     seen: set[str] = set()
     try:
@@ -237,4 +238,3 @@ def test_every_number_in_sight_is_the_models(open_page: Open, found: FoundModel,
     except AssertionError as error:
         raise AssertionError(f"{error} after {person.done}") from error
     assert seen
-    page.context.close()

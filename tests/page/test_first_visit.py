@@ -1,6 +1,5 @@
 """What somebody does who sees the page for the first time, and what they find."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from .conftest import (
     until,
     until_drawn,
     until_read,
+    until_still,
     write,
     write_samples,
 )
@@ -38,10 +38,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
 
 
 @pytest.fixture(scope="module")
-def opened(open_page: Open, found: FoundModel) -> Iterator[Any]:
-    page = open_page(found, link=LINK)
+def opened(open_for_module: Open, found: FoundModel) -> Any:
+    page = open_for_module(found, link=LINK)
     until_read(page)
-    yield page
+    return page
 
 
 @pytest.fixture
@@ -121,8 +121,7 @@ def test_an_unlikely_word_is_said_to_be_drawn_but_not_one_that_was_typed(page: A
 
 def below_bar(page: Any, selector: str) -> float:
     """Pixels between the first line of the panel and the top of an element, when all is drawn."""
-    until_drawn(page)
-    page.wait_for_timeout(400)
+    until_still(page)
     bar, element = page.locator("#panel-bar"), page.locator(selector)
     under = bar.bounding_box()["y"] + bar.bounding_box()["height"]
     return float(element.bounding_box()["y"] - under)

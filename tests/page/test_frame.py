@@ -14,19 +14,34 @@ from minigpt.runs.folder import RunConfig
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
+from ..browser import two_frames
 from ..tokenizer.examples import FABLE
-from .conftest import SHAPE, Open, choose, open_view, random_found, tap, until, write, write_samples
+from .conftest import (
+    SHAPE,
+    Open,
+    choose,
+    open_view,
+    random_found,
+    tap,
+    until,
+    until_still,
+    write,
+    write_samples,
+)
 
 pytestmark = pytest.mark.page
 PROMPT = "#prompt=There the cat eats dates and the cat sat&seed=7&maxNewTokens=12"
 WIDTHS = (320, 390, 800, 1024, 1440, 1920)
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-SHIFT = """new Promise(resolve => {
-    let sum = 0;
-    const add = list => { for (const e of list.getEntries()) sum += e.value; };
-    new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
-    setTimeout(() => resolve(sum), 300);
-})"""
+MOVED = """async () => {
+    let moved = 0;
+    const add = list => { for (const { value } of list.getEntries()) moved += value; };
+    const observer = new PerformanceObserver(add);
+    observer.observe({ type: "layout-shift", buffered: true });
+    for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
+    add({ getEntries: () => observer.takeRecords() });
+    return moved;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +74,7 @@ def phone(open_page: Open, found: FoundModel) -> Any:
 
 def panel_top(page: Any) -> float:
     """Where the panel begins, once it has stopped moving."""
-    page.wait_for_timeout(300)
+    until_still(page)
     return float(page.locator("#inside").bounding_box()["y"])
 
 
@@ -105,7 +120,8 @@ def test_nothing_moves_while_the_page_opens_and_nothing_is_wider_than_the_window
     open_page: Open, found: FoundModel, width: int
 ) -> None:
     page = open_page(found, width=width)
-    assert page.evaluate(SHIFT) < 0.02
+    until_still(page)
+    assert page.evaluate(MOVED) < 0.02
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -120,13 +136,14 @@ def test_nothing_moves_by_itself_while_it_writes_and_the_views_answer(
             const own = list.getEntries().filter(({ hadRecentInput }) => !hadRecentInput);
             for (const { value } of own) window.moved += value;
         };
-        new PerformanceObserver(add).observe({ type: "layout-shift" });
+        window.observer = new PerformanceObserver(add);
+        window.observer.observe({ type: "layout-shift" });
     }""")
     write(page)
     choose(page, 6)
     for view in ("why", "attention", "vectors"):
         open_view(page, view)
-        page.wait_for_timeout(600)
+        until_still(page)
     assert page.evaluate("window.moved") < 0.02
 
 
@@ -250,7 +267,7 @@ def test_fingers_have_room_on_the_page_and_in_each_view(
         page.evaluate(
             "document.querySelectorAll('.view details').forEach(fold => { fold.open = true })"
         )
-        page.wait_for_timeout(60)
+        two_frames(page)
         assert (view, page.evaluate(small)) == (view, [])
 
 

@@ -10,7 +10,17 @@ import pytest
 
 from minigpt.runs.found import FoundModel
 
-from .conftest import PROMPT, Open, choose, open_view, until, until_read, write
+from .conftest import (
+    PROMPT,
+    Open,
+    choose,
+    open_view,
+    pass_time,
+    until,
+    until_drawn,
+    until_read,
+    write,
+)
 from .test_sheet import CHOSEN, ORIGINS, sheet
 from .test_writing import TEXT, link, press
 
@@ -45,15 +55,10 @@ def arrange(page: Any) -> dict[str, Any]:
 
 
 def settled(page: Any) -> dict[str, Any]:
-    """All that is seen, once it does not change any more."""
+    """All that is seen, once all is drawn."""
     until_read(page)
-    seen: dict[str, Any] = {}
-    for _ in range(60):
-        before, seen = seen, page.evaluate(SEEN)
-        is_open = page.evaluate("!document.querySelector('.view[aria-busy=true]')")
-        if seen == before and is_open:
-            break
-        page.wait_for_timeout(250)
+    until_drawn(page)
+    seen: dict[str, Any] = page.evaluate(SEEN)
     return seen
 
 
@@ -124,7 +129,6 @@ def test_a_reload_keeps_everything(page: Any) -> None:
     page.focus("#text")
     page.keyboard.press("Control+Home")
     page.keyboard.type("Now ")
-    page.wait_for_timeout(50)
     write(page)
     choose(page, 60)
     open_view(page, "layers")
@@ -149,7 +153,7 @@ def test_a_reload_keeps_everything(page: Any) -> None:
 
 def test_back_brings_the_earlier_text_and_forward_the_later(page: Any) -> None:
     first = write(page)
-    page.wait_for_timeout(250)
+    pass_time(page, 250)  # what comes sooner is no step of its own
     second = write(page)
     page.evaluate("history.back()")
     until(page, f"{TEXT} === {json.dumps(first)}")
@@ -163,9 +167,9 @@ def test_back_brings_the_earlier_text_and_forward_the_later(page: Any) -> None:
 
 def test_back_brings_a_text_that_was_left_behind_also_after_a_reload(page: Any) -> None:
     first = write(page)
-    page.wait_for_timeout(250)
+    pass_time(page, 250)  # what comes sooner is no step of its own
     press(page, "Undo")
-    page.wait_for_timeout(250)
+    pass_time(page, 250)  # what comes sooner is no step of its own
     page.fill("#text", f"Now {PROMPT}")
     until_read(page)
     page.reload()

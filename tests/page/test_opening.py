@@ -10,18 +10,14 @@ import pytest
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
+from ..browser import two_frames
 from ..tokenizer.examples import FABLE
 from .conftest import SHAPE, Open, choose, random_found, until, write_samples
+from .test_frame import MOVED
 
 pytestmark = pytest.mark.page
 MOVING = {"viewport": {"width": 1200, "height": 900}, "reduced_motion": "no-preference"}
 OPENING = "The cat eats the"
-SHIFT = """new Promise(resolve => {
-    let sum = 0;
-    const add = list => { for (const e of list.getEntries()) sum += e.value; };
-    new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
-    setTimeout(() => resolve(sum), 100);
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +28,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
     return random_found(make_tokenizer("bpe", 320, [FABLE, sample]), folder, **SHAPE)
 
 
-def length(page: Any) -> int:
-    return int(page.evaluate("minigpt.text().length"))
-
-
-def grows(page: Any) -> bool:
-    before = length(page)
-    page.wait_for_timeout(600)
-    return length(page) > before
+def is_left_alone(page: Any) -> bool:
+    """Whether nothing is being written, and nothing is while the model answers something else."""
+    before = page.evaluate("minigpt.text()")
+    is_busy = page.evaluate("minigpt.now().busy")
+    page.evaluate("minigpt.logits('The cat')")
+    two_frames(page)
+    return not is_busy and page.evaluate("minigpt.text()") == before
 
 
 def test_an_opening_is_written_on_slowly_and_nothing_moves_meanwhile(
@@ -48,8 +43,9 @@ def test_an_opening_is_written_on_slowly_and_nothing_moves_meanwhile(
     page = open_page(found, context=MOVING)
     until(page, f"minigpt.text().length > {len(OPENING) + 3}")
     assert page.evaluate("minigpt.text()").startswith(OPENING)
-    assert grows(page)
-    assert page.evaluate(SHIFT) < 0.02
+    before = page.evaluate("minigpt.text().length")
+    until(page, f"minigpt.text().length > {before}")
+    assert page.evaluate(MOVED) < 0.02
 
 
 @pytest.mark.parametrize(
@@ -67,13 +63,13 @@ def test_whatever_a_person_does_ends_it(
     until(page, f"minigpt.text().length > {len(OPENING) + 3}")
     act(page)
     until(page, "/[Ss]topped/.test(document.querySelector('#status').textContent)")
-    assert not grows(page)
+    assert is_left_alone(page)
 
 
 def test_it_is_not_played_where_motion_is_unwanted(open_page: Open, found: FoundModel) -> None:
     page = open_page(found)
     assert page.evaluate("minigpt.text()") == OPENING
-    assert not grows(page)
+    assert is_left_alone(page)
 
 
 def test_a_link_and_a_reload_show_what_they_hold_instead(
@@ -81,7 +77,7 @@ def test_a_link_and_a_reload_show_what_they_hold_instead(
 ) -> None:
     page = open_page(found, link="#prompt=There the cat", context=MOVING)
     assert page.evaluate("minigpt.text()") == "There the cat"
-    assert not grows(page)
+    assert is_left_alone(page)
 
     page = open_page(found, context=MOVING)
     page.locator("#text").click()
@@ -90,7 +86,7 @@ def test_a_link_and_a_reload_show_what_they_hold_instead(
     page.reload()
     page.evaluate("minigpt.ready")
     assert page.evaluate("minigpt.text()") == "A crow"
-    assert not grows(page)
+    assert is_left_alone(page)
 
 
 def test_a_model_without_openings_begins_with_an_empty_sheet(

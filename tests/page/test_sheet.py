@@ -12,6 +12,7 @@ from minigpt.generation.scoring import log_softmax
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
+from ..browser import two_frames
 from ..tokenizer.examples import FABLE
 from .conftest import (
     PROMPT,
@@ -21,6 +22,7 @@ from .conftest import (
     place_of,
     random_found,
     tap,
+    type_in_one_go,
     until,
     until_read,
     write,
@@ -35,6 +37,18 @@ ORIGINS = """[...document.querySelectorAll('#tokens [data-index]')]
     .map(e => [e.classList.contains('written'), e.textContent])"""
 SAME = """document.querySelector("#tokens").textContent ===
     `${document.querySelector("#text").value}\u200b`"""
+IS_AT_END = """(({ scrollTop, clientHeight, scrollHeight }) =>
+    scrollTop + clientHeight > scrollHeight - 3)(document.querySelector("#paper"))"""
+# Edits the text, and waits until the layer below has been drawn anew.
+EDITED = """async (text) => {
+    const area = document.querySelector("#text");
+    area.value = text;
+    area.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
+    const { ids, hidden } = minigpt.now();
+    const shown = document.querySelector("#tokens").textContent;
+    return [area.value, shown, ids.slice(hidden), minigpt.encode(text)];
+}"""
 CARET = "[document.activeElement.id, document.querySelector('#text').selectionStart]"
 
 
@@ -202,11 +216,10 @@ def test_after_any_edit_what_was_typed_has_the_tokens_of_the_whole_text(
         end = min(end, start + 6)
         part = "".join(random.choice(parts, size=random.integers(0, 3)))
         text = text[:start] + part + text[end:]
-        page.fill("#text", text)
-        assert sheet(page).replace("▸", "") == text  # which stands for the token before a turn
-        assert "".join(piece for _, piece in page.evaluate(ORIGINS)) == sheet(page)
-        expected = page.evaluate("text => minigpt.encode(text)", text)
-        assert page.evaluate("minigpt.now().ids.slice(minigpt.now().hidden)") == expected
+        typed, shown, ids, expected = page.evaluate(EDITED, text)
+        assert typed.replace("▸", "") == text  # which stands for the token before a turn
+        assert shown == f"{typed}\u200b"
+        assert ids == expected
 
 
 def test_what_the_model_cannot_see_is_grey_and_said_in_one_line(page: Any) -> None:
@@ -254,16 +267,7 @@ def test_a_hundred_thousand_characters_can_be_pasted_edited_and_written_on(
     choose(page, 2)  # far from the end there are spans too
     until(page, f"JSON.stringify({CHOSEN}) === '[2]'")
     assert len(write(page)) > 100_004
-    assert is_at_end(page)
-
-
-def is_at_end(page: Any) -> bool:
-    return bool(
-        page.evaluate("""() => {
-        const { scrollTop, clientHeight, scrollHeight } = document.querySelector("#paper");
-        return scrollTop + clientHeight > scrollHeight - 3;
-    }""")
-    )
+    assert page.evaluate(IS_AT_END)
 
 
 def test_the_end_stays_in_sight_while_it_writes_and_when_it_ends(page: Any) -> None:
@@ -273,15 +277,22 @@ def test_the_end_stays_in_sight_while_it_writes_and_when_it_ends(page: Any) -> N
     page.fill("#set-maxNewTokens", "300")
     page.evaluate("document.querySelector('#paper').scrollTop = 0")
     page.get_by_role("button", name="Write", exact=True).click()
-    for _ in range(8):
-        page.wait_for_timeout(40)
-        assert is_at_end(page)
+    seen = page.evaluate(f"""async () => {{
+        const seen = [];
+        while (minigpt.now().busy) {{
+            await new Promise(requestAnimationFrame);
+            await new Promise(done => setTimeout(done));
+            seen.push({IS_AT_END});
+        }}
+        return seen;
+    }}""")
+    assert seen and all(seen)
     until_read(page)
-    page.wait_for_timeout(100)
-    assert is_at_end(page)
+    two_frames(page)
+    assert page.evaluate(IS_AT_END)
     page.evaluate("document.querySelector('#paper').scrollTop = 0")  # who looks back is left there
-    page.wait_for_timeout(100)
-    assert not is_at_end(page)
+    two_frames(page)
+    assert not page.evaluate(IS_AT_END)
 
 
 def test_a_tap_chooses_without_the_keyboard_of_a_phone(open_page: Open, found: FoundModel) -> None:
@@ -317,7 +328,7 @@ def test_undo_puts_the_caret_where_the_text_has_changed(page: Any) -> None:
     page.focus("#text")
     page.keyboard.press("Control+Home")
     page.keyboard.press("Control+ArrowRight")
-    page.keyboard.type("big ")
+    type_in_one_go(page, "big ")
     until_read(page)
     page.keyboard.press("Control+End")
     page.keyboard.press("Control+z")

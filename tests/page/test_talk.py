@@ -28,7 +28,16 @@ from minigpt.tokenizer import make_tokenizer
 
 from ..browser import axe_finds
 from ..tokenizer.examples import FABLE
-from .conftest import Open, open_view, random_found, until, until_drawn, until_read, write_samples
+from .conftest import (
+    Open,
+    open_view,
+    random_found,
+    until,
+    until_drawn,
+    until_read,
+    until_still,
+    write_samples,
+)
 from .in_node import Worker
 from .test_every_number import check_all
 from .test_frame import PHONE
@@ -437,7 +446,7 @@ def test_the_talk_fits_the_window_and_axe_finds_nothing(
     for _ in range(2):
         page.click("#theme")
         say(page, "aa aa a a.")
-        page.wait_for_timeout(300)
+        until_still(page)
         assert axe_finds(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("button", name="Edit what A says").first.click()
@@ -452,4 +461,5 @@ def test_the_talk_fits_the_window_and_axe_finds_nothing(
 
 def tap_word(page: Any) -> None:
     page.locator("#turns .words [data-index]").last.tap()
-    page.wait_for_timeout(300)
+    until(page, "minigpt.now().chosen !== null")
+    until_still(page)

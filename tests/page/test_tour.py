@@ -13,7 +13,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import SHAPE, Open, open_view, random_found, until, write_samples
+from .conftest import SHAPE, Open, open_view, random_found, until, until_still, write_samples
 
 pytestmark = pytest.mark.page
 PROMPT = "#prompt=There the cat eats dates and the cat sat there and ate&seed=7"
@@ -93,7 +93,7 @@ def test_the_tour_is_done_with_a_finger_and_the_example_stays_in_sight(
     for expected in ("Tokens", "Surprise", "Attention", "Switch a head off"):
         page.locator("#tour-next").tap()
         wait_for_title(page, expected)
-        page.wait_for_timeout(250)  # the sheet from below moves
+        until_still(page)  # the sheet from below moves
         chosen = page.locator("#tokens .chosen").bounding_box()
         panel = page.locator("#inside").bounding_box()
         assert chosen["y"] >= 0 and chosen["y"] + chosen["height"] <= panel["y"]

@@ -9,7 +9,17 @@ import pytest
 from minigpt.runs.found import FoundModel
 
 from ..browser import axe_finds
-from .conftest import PROMPT, Open, choose, open_view, until, until_drawn, until_read, write
+from .conftest import (
+    PROMPT,
+    Open,
+    choose,
+    open_view,
+    until,
+    until_drawn,
+    until_read,
+    until_still,
+    write,
+)
 
 pytestmark = pytest.mark.page
 VIEWS = (
@@ -82,7 +92,7 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(
     for view in VIEWS:
         open_view(page, view)
         page.click("#theme")
-        page.wait_for_timeout(300)  # until the colours have changed
+        until_still(page)  # the colours have changed
         assert (view, axe_finds(page)) == (view, [])
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

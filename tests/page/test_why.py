@@ -10,7 +10,8 @@ import pytest
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from .conftest import PROMPT, SHAPE, Open, choose, random_found, until, until_read
+from ..browser import two_frames
+from .conftest import PROMPT, SHAPE, Open, choose, random_found, until, until_drawn, until_read
 from .facts import check_facts, shown_facts
 
 pytestmark = pytest.mark.page
@@ -19,8 +20,10 @@ VIEW = "#panel-why"
 
 
 @pytest.fixture(scope="module")
-def opened(open_page: Open, found: FoundModel) -> Iterator[Any]:
-    page = open_page(found, link=f"#prompt={PROMPT}&temperature=0.5&seed=7", weights="float32")
+def opened(open_for_module: Open, found: FoundModel) -> Iterator[Any]:
+    page = open_for_module(
+        found, link=f"#prompt={PROMPT}&temperature=0.5&seed=7", weights="float32"
+    )
     yield page
 
 
@@ -123,7 +126,6 @@ def test_a_word_shows_its_effect_in_the_text(page: Any, found: FoundModel) -> No
 def test_another_token_has_its_own_explanation(page: Any, found: FoundModel) -> None:
     for index in (3, 8, 2):
         choose(page, index)  # without waiting for the view
-    page.wait_for_timeout(50)
     until(page, WHOLE)
     places = {about["place"] for _, about, *_ in shown_facts(page, VIEW)}
     assert places == {2}
@@ -158,18 +160,18 @@ def test_without_a_head_all_numbers_are_of_the_model_without_it(
     open_view(page, "why")
     look_at(page, 6)
     until(page, WHOLE)
-    page.wait_for_timeout(60)
+    two_frames(page)
     check_facts(page, VIEW, found.glass, ids_of(found), off=[(1, 1)])
     for button in page.locator(f"{VIEW} .causes > button").all():
         button.click()
-    page.wait_for_timeout(60)
+    two_frames(page)
     row = page.locator(f"{VIEW} .cause:has([data-about*='\"2.2\"'])")
     assert "switched off" in row.inner_text()
     assert float(row.locator("data").get_attribute("value")) == 0
     for view in ("attention", "numbers"):
         open_view(page, view)
         until(page, f"document.querySelectorAll('#panel-{view} data.fact').length > 3")
-        page.wait_for_timeout(60)
+        until_drawn(page)
         check_facts(page, f"#panel-{view}", found.glass, ids_of(found), off=[(1, 1)])
     page.get_by_role("button", name="Switch them on").click()
 

@@ -10,7 +10,19 @@ from minigpt.generation.writer import Writer
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from .conftest import PROMPT, SHAPE, Open, choose, place_of, random_found, until, until_read, write
+from .conftest import (
+    PROMPT,
+    SHAPE,
+    Open,
+    choose,
+    place_of,
+    random_found,
+    type_in_one_go,
+    until,
+    until_longer,
+    until_read,
+    write,
+)
 from .test_sheet import is_on_sheet, sheet
 
 pytestmark = pytest.mark.page
@@ -85,7 +97,7 @@ def test_stop_acts_at_once_and_the_focus_stays_on_a_button_that_goes_on(
 ) -> None:
     page = open_page(found, link=link(maxNewTokens=2000), weights="float32")
     page.get_by_role("button", name="Write", exact=True).click()
-    page.wait_for_timeout(100)
+    until(page, f"minigpt.text().length > {len(PROMPT)}")
     page.get_by_role("button", name="Stop").click()
     until_read(page)
     assert re.match(r"[\d,]+ tokens? written\. Stopped\.", page.inner_text("#status"))
@@ -93,7 +105,6 @@ def test_stop_acts_at_once_and_the_focus_stays_on_a_button_that_goes_on(
     page.focus("#text")
     page.keyboard.press("Control+Enter")
     until(page, "document.querySelector('#status').textContent === 'Writing.'")
-    page.wait_for_timeout(50)
     page.keyboard.press("Control+Enter")
     until_read(page)
     assert "Stopped" in page.inner_text("#status")
@@ -104,11 +115,12 @@ def test_stop_acts_at_once_and_the_focus_stays_on_a_button_that_goes_on(
 def test_what_is_done_while_it_writes_never_hangs(
     act: str, open_page: Open, found: FoundModel
 ) -> None:
-    """Eight times each: afterwards it is not writing any more, or it is and ends."""
-    page = open_page(found, link=link(maxNewTokens=300), weights="float32")
-    for turn in range(8):
+    """Sooner and later: afterwards it is not writing any more, or it is and ends."""
+    page = open_page(found, link=link(maxNewTokens=150), weights="float32")
+    length = page.evaluate("minigpt.now().ids.length")
+    for turn in (0, 1, 5, 60):
         page.get_by_role("button", name="Write", exact=True).click()
-        page.wait_for_timeout(15 * turn)
+        until_longer(page, length, turn)
         if act == "type":
             page.focus("#text")
             page.keyboard.type("x, ")
@@ -141,7 +153,7 @@ def test_a_text_typed_while_it_writes_goes_on_from_what_was_seen(
     until(page, "minigpt.text().length > 100")
     page.focus("#text")
     page.keyboard.press("Control+Home")
-    page.keyboard.type("Well, ")
+    type_in_one_go(page, "Well, ")
     until_read(page)
     text = page.evaluate(TEXT)
     assert text.startswith(f"Well, {PROMPT}") and len(text) > 100

@@ -1,13 +1,12 @@
 """A studio in a folder of the test, and a window of it in Debian's Chromium: `make test-studio`."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser import new_context
+from tests.browser import chromium_place, new_context
 
 from .opened import Opened
 
@@ -16,7 +15,7 @@ from .opened import Opened
 def browser(request: pytest.FixtureRequest) -> Any:
     """The browser of this process; without one the test is skipped."""
     pytest.importorskip("playwright.sync_api")
-    if shutil.which("chromium") is None:
+    if chromium_place() is None:
         pytest.skip("Chromium is not here: make chromium")
     return request.getfixturevalue("chromium")
 
