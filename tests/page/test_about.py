@@ -43,12 +43,6 @@ def test_openings_are_how_sentences_of_the_last_samples_begin(run: FoundModel) -
     assert about.openings(run) == ["The old king went", "A crow sat on", "Then 3 men came"]
 
 
-def test_without_samples_a_model_writes_its_own_openings(real_base: Path) -> None:
-    openings = about.openings(load_run(real_base))
-    assert 1 <= len(openings) <= about.OPENINGS
-    assert len({opening.split()[0] for opening in openings}) == len(openings)
-
-
 def test_a_model_that_writes_no_sentences_has_no_openings(tmp_path: Path) -> None:
     found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, emb_dim=8, num_heads=1)
     assert about.openings(found) == []

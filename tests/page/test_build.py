@@ -14,6 +14,7 @@ import minigpt.page.build as build
 from minigpt import UserError
 from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.source import find_source
+from minigpt.page import about
 from minigpt.runs.folder import RunConfig
 from minigpt.runs.found import load_run
 from minigpt.tokenizer import make_tokenizer
@@ -97,9 +98,20 @@ def test_the_wheel_holds_the_pages_files(tmp_path: Path) -> None:
     assert in_wheel == {f.relative_to(FOLDER.parents[1]).as_posix() for f in files}
 
 
-def test_a_page_is_small(tmp_path: Path, real_base: Path) -> None:
-    """Of a run as `make demo` trains it (1.07 M parameters), with a history that is too long for a
-    page, and of the base."""
+def test_the_page_of_the_base_is_small_and_has_openings_that_the_base_wrote(
+    real_base: Path,
+) -> None:
+    page = build.build_page(load_run(real_base), "base")
+    assert len(page.encode()) < 24e6
+    written = re.search(r'"openings":(\[.*?\]),"history"', page)
+    assert written is not None
+    openings = json.loads(written[1])
+    assert 1 <= len(openings) <= about.OPENINGS
+    assert len({opening.split()[0] for opening in openings}) == len(openings)
+
+
+def test_the_page_of_the_demo_is_small(tmp_path: Path) -> None:
+    """Of 1.07 M parameters, with a history that is too long for a page."""
     demo = random_found(
         make_tokenizer("char", None, [chr(i) for i in range(0x4E00, 0x4E00 + 2047)]),
         tmp_path,
@@ -118,4 +130,3 @@ def test_a_page_is_small(tmp_path: Path, real_base: Path) -> None:
 
     assert 1e6 < sum(array.size for array in demo.glass.weights.values()) < 1.3e6
     assert len(build.build_page(demo, "demo").encode()) < 4e6
-    assert len(build.build_page(load_run(real_base), "base").encode()) < 24e6
