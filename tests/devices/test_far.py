@@ -7,7 +7,6 @@ A process of its own does it, see session.py.
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from torch.utils import backend_registration
 
 from tests.conftest import some_text
 from tests.data.dialogue.chats import some_chat
+from tests.forks import Forks
 
 pytestmark = pytest.mark.systems
 
@@ -27,7 +27,7 @@ ANY_DEVICE = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def found(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the session on the device has found out."""
     if not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
         pytest.skip("this torch has another way to make a device known")
@@ -36,16 +36,17 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "my.txt").write_text(some_text())
     (folder / "chat.txt").write_text(some_chat(200))
     places = {"PYTHONPATH": str(ROOT), "MINIGPT_CACHE": str(folder / "cache")}
-    process = subprocess.run(
-        [sys.executable, "-m", "tests.devices.session"],
+    process = forks.start(
+        ["-m", "tests.devices.session"],
         cwd=folder,
         env={**os.environ, **places},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
-    assert process.returncode == 0, process.stderr
-    return json.loads(process.stdout)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return json.loads(out)
 
 
 def test_a_training_on_a_device_ends_as_on_the_cpu(found: dict[str, Any]) -> None:

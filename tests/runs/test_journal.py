@@ -6,9 +6,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +39,8 @@ from minigpt.runs.journal import (
 from minigpt.training.checkpoint import save_checkpoint
 from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny
+from tests.forks import Forks
+from tests.patience import PATIENCE
 from tests.training.runs import after_step, contents, interrupted, resume
 
 OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
@@ -146,7 +148,7 @@ def test_the_file_stop_ends_a_training_as_ctrl_c_does(
 
     def ask() -> None:
         (run / JOURNAL / STOP).touch()
-        assert is_heard.wait(timeout=60)
+        assert is_heard.wait(PATIENCE)
 
     with monkeypatch.context() as patched, pytest.raises(Interrupted) as stopped:
         patched.setattr(Journal, "_look_for_stop", looked)
@@ -160,29 +162,39 @@ def test_the_file_stop_ends_a_training_as_ctrl_c_does(
     assert (run / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
 
 
-# A fast machine would be training before a journal that looks every two seconds sees the file.
-_LOOKING_OFTEN = """
+# The text is read until the journal has seen the file.
+_WAITING = """
 import sys
 from minigpt.cli import main
 from minigpt.runs import journal
 
 journal.SECONDS_ALIVE = 0.02
+tell_share = journal.Journal.tell_share
+def tell_and_wait(self, phase, share):
+    tell_share(self, phase, share)
+    while phase == "reading" and WAITS and not self.is_stop_asked:
+        self._is_closing.wait(0.01)
+journal.Journal.tell_share = tell_and_wait
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def start(out: Path) -> "subprocess.Popen[bytes]":
+def start(forks: Forks, out: Path, *, waits_in_reading: bool = False) -> "subprocess.Popen[bytes]":
     """The command, which trains until it is stopped; its journal is there before."""
     (out / JOURNAL).mkdir(parents=True)
     (out / JOURNAL / "job.json").write_text("{}")
     options = [option for option in OPTIONS if "--steps" not in option]
     command = ["train", "my.txt", "--out", str(out), *options, "--steps=1000000", "--num-evals=1"]
-    return subprocess.Popen([sys.executable, "-c", _LOOKING_OFTEN, *command])
+    return forks.start(["-c", _WAITING.replace("WAITS", str(waits_in_reading)), *command])
 
 
 def wait_for(run: Path, phase: str) -> None:
-    deadline = time.monotonic() + 120
-    while phase not in phases(run):
+    wait_until(lambda: phase in phases(run))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -190,25 +202,26 @@ def wait_for(run: Path, phase: str) -> None:
 @pytest.mark.kill
 @pytest.mark.parametrize(("phase", "how"), [("reading", "stopped"), ("training", "stopped")])
 def test_a_program_that_made_the_journal_is_told_from_the_beginning_and_ends_the_command(
-    workplace: Path, phase: str, how: str
+    workplace: Path, forks: Forks, phase: str, how: str
 ) -> None:
     run = Path("runs/my")
-    training = start(run)
+    training = start(forks, run, waits_in_reading=phase == "reading")
     wait_for(run, phase)
-    assert time.time() - (run / JOURNAL / ALIVE).stat().st_mtime < 10
+    seen = (run / JOURNAL / ALIVE).stat().st_mtime_ns
+    wait_until(lambda: (run / JOURNAL / ALIVE).stat().st_mtime_ns > seen)
     (run / JOURNAL / STOP).touch()
-    assert training.wait(timeout=60) == 0
+    assert training.wait(PATIENCE) == 0
     assert phases(run)[-1] == how
     assert (run / "checkpoint").exists() == (phase == "training")
 
 
 @pytest.mark.kill
-def test_stop_with_now_leaves_at_once(workplace: Path) -> None:
+def test_stop_with_now_leaves_at_once(workplace: Path, forks: Forks) -> None:
     run = Path("runs/my")
-    training = start(run)
+    training = start(forks, run)
     wait_for(run, "training")
     (run / JOURNAL / STOP).write_text("now\n")
-    assert training.wait(timeout=20) == 1
+    assert training.wait(PATIENCE) == 1
     assert phases(run)[-1] == "stopped"
 
 

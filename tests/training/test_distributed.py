@@ -3,30 +3,41 @@
 All but the first tests run with `make test-distributed`, on the CPU, in float32, through gloo. One
 process and several add up the same numbers in another order: losses, near 5.6, agree to 1e-4 at
 every evaluation, and weights, of up to 1 in size, to 1e-3 at the end.
+
+torchrun starts the processes where it has something to do: end those that are left, or start all
+again. Elsewhere they are forks in the environment that torchrun gives.
 """
 
 import json
 import os
+import shutil
 import subprocess
-import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.distributed import TCPStore
 
 import minigpt
 from minigpt import UserError
 from minigpt.recipe.run import resume_run
+from minigpt.runs import base
 from minigpt.runs.folder import read_config, read_metrics
 from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, move_into
 from tests.data.dialogue.chats import some_chat
+from tests.forks import Forks
+from tests.patience import PATIENCE
 from tests.training.runs import interrupted
 
-several = pytest.mark.distributed
+
+def several(test: Any) -> Any:
+    return pytest.mark.distributed(pytest.mark.xdist_group("processes")(test))
+
 
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = TINY | {
@@ -34,6 +45,7 @@ SETTINGS = TINY | {
     "dropout": 0.0,  # each process draws its own
     "batch_size": 8, "num_layers": 2, "num_evals": 4, "learning_rate": 5e-3, "optimizer": "muon"
 }  # fmt: skip
+TUNED = {"steps": 4, "num_evals": 4, "batch_size": 8, "device": "cpu", "precision": "float32"}
 KINDS: dict[str, dict[str, Any]] = {
     "adamw": {"optimizer": "adamw"},
     "muon": {},
@@ -54,7 +66,7 @@ from minigpt.training.interruption import Interrupted
 from minigpt.training.average import WeightAverage
 from minigpt.recipe.run import resume_run
 
-minigpt.training.picture.draw_losses = lambda *a: None
+minigpt.training.picture.draw_losses = minigpt.recipe.run.say_copied = lambda *a: None
 RANK, SETTINGS, plain_update = int(os.environ["RANK"]), {SETTINGS!r}, WeightAverage.update
 
 def at_step(number, action):
@@ -69,28 +81,73 @@ def command_line(**settings):
 """
 
 
-def launch(folder: Path, processes: int, code: str, *options: str) -> tuple[int, str]:
+def launch(forks: Forks, folder: Path, processes: int, code: str, *options: str) -> tuple[int, str]:
     """Run code in processes that torchrun starts; its exit status and what they print."""
     (folder / "script.py").write_text(PRELUDE + code)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
-    env = {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
     how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    how |= {"cwd": folder, "env": os.environ | env, "timeout": 300}
-    done = subprocess.run([*torchrun, *options, "script.py"], check=False, **how)
-    return done.returncode, done.stdout
+    how |= {"cwd": folder, "env": environment(folder)}
+    process = forks.start([*torchrun, *options, "script.py"], **how)
+    said, _ = process.communicate(timeout=3 * PATIENCE)  # each of them loads torch
+    return process.returncode, said
+
+
+def together(forks: Forks, folder: Path, processes: int, code: str) -> tuple[list[int], str]:
+    """Run code in processes as torchrun would start them; their statuses and what they print."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    script = PRELUDE + code
+    env = environment(folder) | {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(store.port),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+    with tempfile.TemporaryFile("w+") as said:
+        ranks = [
+            forks.start(
+                ["-c", script],
+                cwd=folder,
+                env=env | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                stdout=said,
+                stderr=said,
+            )
+            for rank in range(processes)
+        ]
+        try:
+            statuses = [rank.wait(PATIENCE) for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
+        said.seek(0)
+        return statuses, said.read()
+
+
+def environment(folder: Path) -> dict[str, str]:
+    own = {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return os.environ | own
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(forks: Forks, tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs trained by one process, by two, and by one, two and four in turn."""
     folder = tmp_path_factory.mktemp("processes")
     with pytest.MonkeyPatch.context() as monkeypatch:
         move_into(folder, monkeypatch)
-        monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *a: None)
+        (folder / "chat.txt").write_text(some_chat(200))
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"one {kind}")
+        minigpt.train("chat.txt", only="otto", out="one of a speaker", **SETTINGS)
+        base.write_base(tiny_run, folder / base.BASE)
+        monkeypatch.setattr(base, "base_folder", lambda: folder / base.BASE)
+        minigpt.train("my.txt", out="one with the base", **TUNED)
         interrupted("by 1, 2 and 4", 2, **SETTINGS)
+        shutil.copytree("by 1, 2 and 4", "restarted")
     code = f"""
+minigpt.runs.base.base_folder = lambda: pathlib.Path({base.BASE!r}).resolve()
+minigpt.train("my.txt", out="two with the base", **{TUNED!r})
+minigpt.train("chat.txt", only="otto", out="two of a speaker", **SETTINGS)
 for kind, changes in {KINDS!r}.items():
     minigpt.train("my.txt", **SETTINGS | changes, out=kind)
 at_step(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -99,11 +156,13 @@ try:
 except Interrupted:
     open(f"interrupted by {{RANK}}", "w").close()
 """
-    status, said = launch(folder, 2, code)
-    assert status == 0 and len(list(folder.glob("interrupted by *"))) == 2, said
+    statuses, said = together(forks, folder, 2, code)
+    assert statuses == [0, 0] and len(list(folder.glob("interrupted by *"))) == 2, said
+    assert said.count("begins with the base") == 1, said
     assert read_state(folder / "by 1, 2 and 4").step == 5
-    status, said = launch(folder, 4, "resume_run('by 1, 2 and 4', {}, time.monotonic())")
-    assert status == 0, said
+    resumed = "resume_run('by 1, 2 and 4', {}, time.monotonic())"
+    statuses, said = together(forks, folder, 4, resumed)
+    assert statuses == [0, 0, 0, 0], said
     return folder
 
 
@@ -168,74 +227,54 @@ def test_any_number_of_processes_continues_a_checkpoint(place: Path) -> None:
 @several
 def test_two_processes_that_count_one_speaker_learn_what_one_learns(place: Path) -> None:
     """Of whose tokens each process has a share of another size."""
-    (place / "chat.txt").write_text(some_chat(200))
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.chdir(place)
-        monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *a: None)
-        minigpt.train("chat.txt", only="otto", out="one speaker", **SETTINGS)
-    code = "minigpt.train('chat.txt', only='otto', out='two of a speaker', **SETTINGS)"
-    status, said = launch(place, 2, code)
-    assert status == 0, said
-    assert_same_run(place / "two of a speaker", place / "one speaker")
+    assert_same_run(place / "two of a speaker", place / "one of a speaker")
 
 
 @several
-def test_the_first_process_chooses_the_base_for_all(place: Path, tiny_base: Path) -> None:
-    tuned = {"steps": 4, "num_evals": 4, "batch_size": 8, "device": "cpu", "precision": "float32"}
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.chdir(place)
-        monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *a: None)
-        one = minigpt.train("my.txt", out="one with the base", **tuned)
-    code = f"""
-minigpt.runs.base.base_folder = lambda: pathlib.Path({str(tiny_base)!r})
-minigpt.train("my.txt", out="two with the base", **{tuned!r})
-"""
-    status, said = launch(place, 2, code)
-    assert status == 0 and said.count("begins with the base") == 1, said
-    assert read_config(place / one).text.init == "base"
-    assert_same_run(place / "two with the base", place / one)
+def test_the_first_process_chooses_the_base_for_all(place: Path) -> None:
+    assert read_config(place / "one with the base").text.init == "base"
+    assert_same_run(place / "two with the base", place / "one with the base")
 
 
-@several
-def test_a_killed_process_ends_the_others_and_the_run_can_be_resumed(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.distributed
+def test_a_killed_process_ends_the_others_and_only_resume_goes_on(
+    forks: Forks, workplace: Path
 ) -> None:
+    """Of the two that are left one says so. torchrun starts all again with the same command, which
+    is refused, as its --out is taken."""
     code = """
-at_step(5, lambda: os.kill(os.getpid(), signal.SIGKILL))
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    at_step(5, lambda: os.kill(os.getpid(), signal.SIGKILL))
+SETTINGS |= {"batch_size": 9}
 sys.exit(main(["train", "my.txt", "--out", "killed", *command_line(**SETTINGS)]))
 """
-    status, said = launch(place, 3, code.replace("SETTINGS)", "SETTINGS | {'batch_size': 9})"))
-    assert status != 0 and said.count("error: ") == 1, said
-    assert "error: a process has ended or cannot be reached; continue with --resume\n" in said
-    monkeypatch.chdir(place)
-    monkeypatch.setenv("MINIGPT_CACHE", str(place / "cache"))
-    assert read_state(place / "killed").step == 4  # when it was evaluated
+    status, said = launch(forks, workplace, 3, code, "--max-restarts", "1")
+    assert status != 0, said
+    errors = [line for line in said.splitlines() if line.startswith("error: ")]
+    ended = "error: a process has ended or cannot be reached; continue with --resume"
+    assert len(errors) == 2 and errors[0] == ended, said
+    assert "killed already holds a run" in errors[1]
+    assert read_state(Path("killed")).step == 4  # when it was evaluated
     resume_run("killed", {}, 0.0)
-    assert read_state(place / "killed").step == 8
+    assert read_state(Path("killed")).step == 8
 
 
 @several
-def test_a_restart_by_torchrun_does_what_the_same_command_would(place: Path) -> None:
-    """One that resumes goes on; one that begins a run is refused, as its --out is taken."""
+def test_processes_that_torchrun_starts_again_go_on_with_a_run(place: Path, forks: Forks) -> None:
     code = """
-attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-if attempt < 2:
-    at_step(5 + attempt, lambda: os.kill(os.getpid(), signal.SIGKILL))
-begun = ["my.txt", *command_line(**SETTINGS)]
-sys.exit(main(["train", "--out", "restarted", *(["--resume"] if RESUMES else begun)]))
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    at_step(5, lambda: os.kill(os.getpid(), signal.SIGKILL))
+sys.exit(main(["train", "--out", "restarted", "--resume"]))
 """
-    new = code.replace("RESUMES", "False")
-    status, said = launch(place, 2, new, "--max-restarts", "1")
-    assert status != 0 and said.count("restarted already holds a run") == 1, said
-    assert read_state(place / "restarted").step == 4  # when it was evaluated
-
-    status, said = launch(place, 2, code.replace("RESUMES", "True"), "--max-restarts", "2")
+    status, said = launch(forks, place, 2, code, "--max-restarts", "1")
     assert status == 0, said
     assert_same_run(place / "restarted", place / "one muon")
 
 
-@several
-def test_an_error_that_one_process_has_alone_ends_all_with_one_message(place: Path) -> None:
+@pytest.mark.distributed
+def test_an_error_that_one_process_has_alone_ends_all_with_one_message(
+    forks: Forks, workplace: Path
+) -> None:
     code = """
 def fail():
     raise UserError("out of memory")
@@ -245,16 +284,18 @@ with open(f"status {RANK}", "w") as file:
     file.write(str(status))
 sys.exit(status)
 """
-    status, said = launch(place, 2, code)
+    status, said = launch(forks, workplace, 2, code)
     assert status != 0 and said.count("error: ") == 1, said
     assert (
         "error: rank 1 of 2: out of memory\n" in said and "Traceback" not in said.split("torch")[0]
     )
-    assert (place / "status 1").read_text() == "2"
+    assert Path("status 1").read_text() == "2"
 
 
 @several
-def test_what_a_user_can_put_right_is_one_line_and_every_process_returns_2(place: Path) -> None:
+def test_what_a_user_can_put_right_is_one_line_and_every_process_returns_2(
+    place: Path, forks: Forks
+) -> None:
     (place / "other").mkdir()
     (place / "other" / "my.txt").write_text("another text, word for word\n" * 100)
     code = f"""
@@ -283,8 +324,8 @@ patience = dist.group.WORLD._get_backend(dist.group.WORLD._device_types[0]).opti
 with open(f"status of {{RANK}}", "w") as file:
     file.write(json.dumps([status, patience.total_seconds()]))
 """
-    returned, said = launch(place, 2, code)
-    assert returned == 0 and "Traceback" not in said, said
+    returned, said = together(forks, place, 2, code)
+    assert returned == [0, 0] and "Traceback" not in said, said
     cases = dict(part.split("\n", 1) for part in said.split("case: ")[1:])
     errors = {
         "batch": "a multiple of 2, the processes; got 7",
