@@ -188,7 +188,7 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 # What all tests need, at once: pip looks at every package each time that it is called.
 EXTRAS := dev dev-lens dev-llama dev-page dev-serve dev-wheel tensorboard wandb
 .venv/dev: .venv/python
-	@echo "installing what the tests need into .venv: about 1.8 GB, a few minutes"
+	@echo "installing what the tests need into .venv: about 2.5 GB, a few minutes"
 	@$(call install,$(subst $(space),$(comma),$(EXTRAS)))
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \
 		axe-core@4.14 @biomejs/biome@2.6 pyright@1.1

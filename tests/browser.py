@@ -47,7 +47,7 @@ def two_frames(page: Any) -> None:
 def axe_finds(page: Any) -> list[Any]:
     """What axe-core finds on the page as it is now."""
     if page.evaluate("typeof axe") == "undefined":
-        assert _AXE.exists(), "axe-core is missing: make test-page installs it"
+        assert _AXE.exists(), "axe-core is missing: make test-browser installs it"
         page.evaluate(_AXE.read_text(encoding="utf-8"))
     found: list[Any] = page.evaluate(
         "axe.run({ resultTypes: ['violations'] })"

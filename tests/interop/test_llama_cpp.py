@@ -20,7 +20,7 @@ from .test_tokenizer_import import SMOLLM, tokenizer_of
 
 pytestmark = pytest.mark.llama
 llama_cpp = pytest.importorskip(
-    "cyllama.llama.llama_cpp", reason="make test-llama installs what these tests need"
+    "cyllama.llama.llama_cpp", reason="make installs what these tests need"
 )
 
 FLOAT32 = 0  # of the types of a tensor

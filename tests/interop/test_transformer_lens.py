@@ -14,7 +14,7 @@ from ..lazy import lazily
 from .examples import CONFIGS, byte_pairs, random_model, weights_of
 
 pytestmark = pytest.mark.lens
-bridge = lazily("transformer_lens.model_bridge", "make test-lens installs what these tests need")
+bridge = lazily("transformer_lens.model_bridge", "make installs what these tests need")
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -16,7 +16,7 @@ from minigpt.serve.settings import ServeConfig
 from ..patience import PATIENCE
 from .conftest import Local
 
-pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from starlette.routing import Route
 
 from minigpt.serve import app, listening

@@ -21,7 +21,7 @@ from ..patience import PATIENCE
 from .conftest import COMMAND, Served, Server, served
 
 pytestmark = pytest.mark.serve
-needs = "make test-serve installs what these tests need"
+needs = "make installs what these tests need"
 pytest.importorskip("uvicorn", reason=needs)
 openai = lazily("openai", needs)
 langchain_openai = lazily("langchain_openai", needs)

@@ -21,7 +21,7 @@ from minigpt.generation.writer import Writer
 
 from .conftest import Local
 
-pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from minigpt.serve import scheduler as scheduling
 from minigpt.serve.jobs import NOT_DRAWN, ApiError, Job
 from minigpt.serve.scheduler import Scheduler

@@ -22,7 +22,7 @@ from minigpt.serve.settings import BODY, ServeConfig
 from ..patience import PATIENCE
 from .conftest import Local
 
-pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from minigpt.serve.protocol import read_bias, read_order
 
 COUNT = int(os.environ.get("MINIGPT_REQUESTS", "1000"))

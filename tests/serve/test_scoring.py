@@ -16,7 +16,7 @@ from minigpt.generation.writer import Writer
 
 from .conftest import Local
 
-pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from minigpt.serve.answers import by_name
 
 TEXTS = ("the fox asked a crow for bread", "no", "a mill by night said no, then flew")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+pytest.importorskip("uvicorn", reason="make installs what these tests need")
 
 from minigpt.serve.app import make_server
 from minigpt.studio.app import Studio, make_app

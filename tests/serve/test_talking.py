@@ -13,7 +13,7 @@ from minigpt.generation.talk import talk_of_messages
 
 from .conftest import Local
 
-pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from minigpt.serve.app import with_answerer
 from minigpt.serve.settings import ServeConfig
 
