@@ -4,7 +4,7 @@ which number it is."""
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class Predicted:
 
     @cached_property
     def record(self) -> Record:
-        return self.glass.record(self.window, self.off)
+        return _record(self.glass, tuple(self.window.tolist()), tuple(map(tuple, self.off)))
 
     @cached_property
     def cache(self) -> Cache:
@@ -153,6 +153,12 @@ class Predicted:
         if rotation is not None:
             heads = turned(heads, rotation)
         return heads[0, -1, config.kv_heads + head]
+
+
+@lru_cache(maxsize=4096)
+def _record(glass: NumpyGPT, window: tuple[int, ...], off: tuple[Head, ...]) -> Record:
+    """What the model computes for a window: a page shows much of it again and again."""
+    return glass.record(np.array(window), off)
 
 
 def _rank(predicted: Predicted, about: dict[str, Any]) -> int:

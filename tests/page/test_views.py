@@ -8,7 +8,7 @@ import pytest
 
 from minigpt.runs.found import FoundModel
 
-from ..browser import axe_finds
+from ..browser import axe_finds, two_frames
 from .conftest import (
     PROMPT,
     Open,
@@ -78,11 +78,12 @@ def saved(page: Any, view: str, kind: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "width, begins_dark", [(390, False), (800, True), (1024, False), (1440, True)]
+    "width, others, begins_dark", [(390, (), False), (1024, (800, 1440), True)]
 )
-def test_axe_finds_nothing_in_any_view_theme_and_width(
-    open_page: Open, found: FoundModel, width: int, begins_dark: bool
+def test_axe_finds_nothing_in_any_view_and_theme_and_none_is_wider_than_the_window(
+    open_page: Open, found: FoundModel, width: int, others: tuple[int, ...], begins_dark: bool
 ) -> None:
+    """On a phone, and in the narrowest window that has the panel beside the text."""
     page = open_page(found, link=f"#prompt={PROMPT}", width=width)
     if begins_dark:  # so that each view is seen in both themes
         page.click("#theme")
@@ -94,7 +95,13 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(
         page.click("#theme")
         until_still(page)  # the colours have changed
         assert (view, axe_finds(page)) == (view, [])
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for other in (*others, width):
+            page.set_viewport_size({"width": other, "height": 1000})
+            two_frames(page)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+                view,
+                other,
+            )
 
 
 @pytest.mark.parametrize("width", [390, 1440])
