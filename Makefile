@@ -83,9 +83,9 @@ space := $(subst ,, )
 marked = $(pytest) --dist loadgroup -m '$(subst $(space), or ,$(strip $(1)))' \
 	$$(grep -rlE --include='*.py' 'mark\.($(subst $(space),|,$(strip $(1))))\b' $(2) | sort)
 
-WITHOUT_BROWSER := --ignore tests/studio/window
+WITHOUT_BROWSER := --exclude-dir=window tests
 test-rest: .venv/dev dist
-	$(call marked,$(KINDS) wheel studio,tests) $(WITHOUT_BROWSER)
+	$(call marked,$(KINDS) wheel studio,$(WITHOUT_BROWSER))
 
 $(addprefix test-,$(KINDS)): test-%: .venv/dev
 	$(call marked,$*,tests)
@@ -102,7 +102,7 @@ test-page: .venv/dev chromium
 
 # Without Chromium, what needs it is skipped.
 test-studio: .venv/dev
-	$(call marked,studio,tests) $(WITHOUT_BROWSER)
+	$(call marked,studio,$(WITHOUT_BROWSER))
 	$(call marked,studio,tests/studio/window)
 
 dist: .venv/dev
