@@ -93,17 +93,18 @@ $(addprefix test-,$(KINDS)): test-%: .venv/dev
 test-wheel: .venv/dev dist
 	$(call marked,wheel,tests)
 
-# A browser has an event loop of its own, in which the other tests cannot run.
+# A browser has an event loop of its own, in which the other tests cannot run. The tests of a file
+# share an opened page or studio, and so go to one process.
 test-browser: .venv/dev chromium
-	$(call marked,page studio,tests/page tests/studio/window)
+	$(call marked,page studio,tests/page tests/studio/window) --dist loadfile
 
 test-page: .venv/dev chromium
-	$(call marked,page,tests/page)
+	$(call marked,page,tests/page) --dist loadfile
 
 # Without Chromium, what needs it is skipped.
 test-studio: .venv/dev
 	$(call marked,studio,$(WITHOUT_BROWSER))
-	$(call marked,studio,tests/studio/window)
+	$(call marked,studio,tests/studio/window) --dist loadfile
 
 dist: .venv/dev
 	rm -rf dist
