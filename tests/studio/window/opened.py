@@ -57,7 +57,14 @@ class Opened:
 
     def _serve(self, sockets: list[Any]) -> None:
         with self.studio.running():
-            asyncio.run(self._server.serve(sockets))
+            asyncio.run(self._serve_until_closed(sockets))
+
+    async def _serve_until_closed(self, sockets: list[Any]) -> None:
+        await self._server.serve(sockets)
+        for _ in range(5):  # as the connections of a process that ends; some have just come
+            for connection in list(self._server.server_state.connections):
+                connection.transport.abort()
+            await asyncio.sleep(0)
 
     def _close(self) -> None:
         self._server.should_exit = True
