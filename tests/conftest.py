@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import minigpt
 from minigpt.recipe import run as recipe_run
+from minigpt.recipe import samples
 from minigpt.recipe.speed import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
@@ -45,6 +46,7 @@ TINY: dict[str, Any] = {
 real_base_folder = base.base_folder
 real_draw_losses = picture.draw_losses
 real_say_copied = recipe_run.say_copied
+LENGTHS_OF_TEXTS = {name: getattr(samples, name) for name in ("_TOKENS", "_TOKENS_OF_EVALUATION")}
 unix_only = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 
 
@@ -108,11 +110,13 @@ def known_speed() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def short_ends() -> Iterator[None]:
-    """A training draws no picture at its end, which takes longer than a tiny training, and does not
-    look for copies, unless a test asks for it; processes of their own do."""
+    """A training writes little, and at its end draws no picture and does not look for copies, which
+    take longer than a tiny training, unless a test asks for it; processes of their own do."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(picture, "draw_losses", lambda *_: None)
         monkeypatch.setattr(recipe_run, "say_copied", lambda *_: None)
+        for length in LENGTHS_OF_TEXTS:
+            monkeypatch.setattr(samples, length, 8)
         yield
 
 
@@ -120,6 +124,13 @@ def short_ends() -> Iterator[None]:
 def drawn_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training draws its losses, as it does for everybody."""
     monkeypatch.setattr(picture, "draw_losses", real_draw_losses)
+
+
+@pytest.fixture
+def usual_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training writes as much as it does for everybody."""
+    for length, tokens in LENGTHS_OF_TEXTS.items():
+        monkeypatch.setattr(samples, length, tokens)
 
 
 @pytest.fixture

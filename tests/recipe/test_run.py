@@ -443,7 +443,7 @@ def test_the_advice_after_weights_that_could_not_be_written_follows_the_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     refuse_weights(monkeypatch, error=OSError(number, os.strerror(number)))
-    assert main(["train", "my.txt", *TINY_OPTIONS]) == 2
+    assert main(["train", "my.txt", *TINY_OPTIONS, "--steps=1", "--num-evals=1"]) == 2
     last_line = capsys.readouterr().err.splitlines()[-1]
     assert last_line.endswith(f"; {advice}, then continue with --resume --out runs/my")
 

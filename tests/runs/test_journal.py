@@ -67,7 +67,7 @@ def test_a_training_tells_its_phases_and_how_it_ended(workplace: Path) -> None:
 
 
 def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_does(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Path, usual_texts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("minigpt.recipe.samples._SECONDS_BETWEEN", 0.0)
     monkeypatch.setattr("minigpt.recipe.samples._TIMES_THE_COST", 0)
@@ -120,7 +120,7 @@ def test_a_text_with_any_line_separator_is_one_row(tmp_path: Path) -> None:
 
 
 def test_words_of_a_text_are_looked_up_and_a_head_looks_at_all_of_the_beginning(
-    workplace: Path,
+    workplace: Path, usual_texts: None
 ) -> None:
     row = read_texts(train_tiny(tokenizer="char", steps=40, context_length=32))[-1]
     words = set(some_text().split())

@@ -91,13 +91,23 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("steps", [0, 3])
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"tie_embeddings": False},
+    {"architecture": "gpt2"},
+    {"interpolate": True},
+]
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [{}, {"tie_embeddings": False}, {"architecture": "gpt2"}, {"interpolate": True}],
+    ("optimizer", "changes", "steps"),
+    [
+        ("adamw", {}, 0),
+        ("muon", {"interpolate": True}, 0),
+        *((optimizer, changes, 3) for optimizer in ("adamw", "muon") for changes in CHANGES),
+    ],
     ids=str,
 )
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_training_comes_back_exactly_and_goes_on_as_if_it_had_never_stopped(
     tmp_path: Path, steps: int, changes: dict[str, Any], optimizer: str
 ) -> None:

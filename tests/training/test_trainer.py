@@ -82,7 +82,7 @@ def test_the_loss_falls(workplace: Path) -> None:
 
 def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> None:
     """Judged by a text written backwards, learning to write forwards soon makes it worse."""
-    Path("backwards.txt").write_text(some_text()[::-1])
+    Path("backwards.txt").write_text(some_text(200)[::-1])
     other = {"tokenizer": "char", "embedding_init": "random", "dropout": 0.0, "learning_rate": 5e-3}
     folder = train_tiny(validation="backwards.txt", steps=32, num_evals=16, emb_dim=32, **other)
     losses = [row["val_loss"] for row in rows(folder)]
@@ -161,7 +161,7 @@ def test_counting_changes_nothing_that_is_learned(
     assert all(torch.equal(counted[name], uncounted[name]) for name in counted)
 
 
-@pytest.mark.parametrize("num_evals", [1, 2, 8])
+@pytest.mark.parametrize("num_evals", [1, 8])
 def test_it_counts_once_after_the_first_step_and_before_the_first_evaluation(
     workplace: Path, fits: list[float], monkeypatch: pytest.MonkeyPatch, num_evals: int
 ) -> None:
@@ -268,16 +268,16 @@ def gradients(
 
 
 @pytest.mark.parametrize("warmup_context", [None, 3])
-@pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("micro", [1, 4, 5, 6, 100])
 def test_parts_of_any_sizes_have_the_gradients_of_the_whole_batch(
-    workplace: Path, warmup_context: int | None, count: int, micro: int
+    workplace: Path, warmup_context: int | None
 ) -> None:
     """Six windows in parts of four and of two, say, by so many workers."""
     expected, whole = gradients(1, warmup_context=warmup_context)
-    found, same = gradients(count, warmup_context=warmup_context, micro_batch_size=micro)
-    assert same.loss == pytest.approx(whole.loss, rel=1e-6)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-7)
+    for micro in (1, 4, 5, 6, 100):
+        for count in (1, 2, 3):
+            found, same = gradients(count, warmup_context=warmup_context, micro_batch_size=micro)
+            assert same.loss == pytest.approx(whole.loss, rel=1e-6), (micro, count)
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-7)
 
 
 def test_the_mean_over_ranks_is_the_gradient_of_the_whole_batch(workplace: Path) -> None:
