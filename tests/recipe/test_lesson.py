@@ -2,9 +2,6 @@
 are, and is given more minutes by the same rule."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,8 @@ from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.recipe.speed import LESSON, Speed
 from tests.conftest import some_text
+from tests.forks import Forks
+from tests.patience import PATIENCE
 from tests.training.runs import resume
 
 pytestmark = pytest.mark.long
@@ -25,15 +24,15 @@ SMALL = [*SHAPE, "--vocab-size=320", "--minutes=0.15"]
 OF_A_LESSON = ("step", "train_loss", "val_loss", "val_right", "counting_bits_per_byte")
 
 
-def train_at(speed: float, threads: int, out: str) -> None:
+def train_at(forks: Forks, speed: float, threads: int, out: str) -> None:
     """The command on a machine that seems to have a speed, and so many processors."""
     code = (
+        f"import torch; torch.set_num_threads({threads}); "
         "from minigpt.cli import main; from minigpt.recipe import planner; "
         f"planner.measure_speed = lambda *_: planner.Speed({speed}, 1e-3); "
         f"raise SystemExit(main(['train', 'my.txt', '--lesson', '--out', {out!r}, *{SMALL}]))"
     )
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert forks.start(["-c", code]).wait(PATIENCE) == 0
 
 
 def losses(run: str | Path) -> list[dict[str, Any]]:
@@ -41,10 +40,12 @@ def losses(run: str | Path) -> list[dict[str, Any]]:
     return [{name: row[name] for name in OF_A_LESSON} for row in map(json.loads, lines)]
 
 
-def test_a_lesson_has_the_same_plan_and_losses_on_another_machine(workplace: Path) -> None:
+def test_a_lesson_has_the_same_plan_and_losses_on_another_machine(
+    workplace: Path, forks: Forks
+) -> None:
     Path("my.txt").write_text(some_text(3000))
-    train_at(1e9, threads=1, out="slow")
-    train_at(5e11, threads=2, out="fast")
+    train_at(forks, 1e9, threads=1, out="slow")
+    train_at(forks, 5e11, threads=2, out="fast")
     assert Path("slow/plan.json").read_text() == Path("fast/plan.json").read_text()
     assert losses("slow") == losses("fast")
     assert len(losses("slow")) > 1

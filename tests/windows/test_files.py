@@ -21,6 +21,7 @@ from minigpt.training.disk import Disk
 from minigpt.training.saving import BestWeights
 
 from ..conftest import TINY, train_tiny
+from ..patience import PATIENCE
 from ..training.runs import after_step, interrupted
 from .emulation import WindowsFiles, windows
 
@@ -55,7 +56,7 @@ def held(file: Path) -> Iterator[None]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == b"mapped\n"
         yield
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_the_emulation_refuses_what_windows_refuses(place: Path) -> None:
