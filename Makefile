@@ -9,7 +9,7 @@
 #   test-systems: all commands on an emulated Windows, and on a device that is not there.
 #   test-gpu: the tests of a GPU; without one they are skipped.
 #   test-loggers: trainings that also log to TensorBoard and Weights & Biases, offline.
-#   test-serve: the server with its clients, and 1,000 requests; REQUESTS=5000 asks more often.
+#   test-serve: the server with its clients, and 1,000 requests; MINIGPT_REQUESTS=5000 asks more.
 #   test-lens: compares explanations with those of TransformerLens.
 #   test-llama: runs what is exported as GGUF in llama.cpp.
 #   test-notebooks: runs all notebooks.
@@ -26,7 +26,6 @@
 
 PYTHON ?= python3
 MINUTES ?= 2
-REQUESTS ?= 1000
 BIN := .venv/bin
 comma := ,
 
@@ -63,7 +62,7 @@ demo: .venv/ready
 	@echo "$$NEXT"
 
 # Each of the two processes computes with one thread.
-pytest := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=$(REQUESTS) $(BIN)/pytest -n 2
+pytest := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # mypy runs beside the tests, and says after them what it found.
 test: .venv/dev
@@ -174,21 +173,21 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 	wait $$pip || { tail -n 20 .venv/install.log; \
 		echo "pip could not install what is needed; .venv/install.log has all that it said"; exit 1; }
 
-.venv/python: pyproject.toml constraints.txt
+.venv/made: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "minigpt needs Python 3.11 or newer: make PYTHON=python3.12, say"; exit 1; }
 	@$(PYTHON) -m venv .venv
 	@touch $@
 
 # What a user needs
-.venv/ready: .venv/python
+.venv/ready: .venv/made
 	@echo "installing into .venv: about 1.2 GB, a few minutes"
 	@$(call install,pictures$(comma)studio)
 	@touch $@
 
 # What all tests need, at once: pip looks at every package each time that it is called.
 EXTRAS := dev dev-lens dev-llama dev-page dev-serve dev-wheel tensorboard wandb
-.venv/dev: .venv/python
+.venv/dev: .venv/made
 	@echo "installing what the tests need into .venv: about 2.5 GB, a few minutes"
 	@$(call install,$(subst $(space),$(comma),$(EXTRAS)))
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \

@@ -77,12 +77,30 @@ class Forked(subprocess.Popen[Any]):
     """A process that the server forks."""
 
     def __init__(self, forks: Forks, arguments: list[str], **options: Any) -> None:
-        self._forks, self._is_leader = forks, options.pop("start_new_session", False)
+        self._forks = forks
+        self._is_leader = options.pop("start_new_session", False)
         super().__init__([sys.executable, *arguments], **options)
 
-    def _execute_child(self, args: Any, *given: Any) -> None:  # by Popen, with its pipes
-        cwd, env, pipes = given[4], given[5], given[9:15]
-        streams = [pipes[0], pipes[3], pipes[5]]  # -1 for those that are inherited
+    def _execute_child(  # by Popen, with its pipes; a descriptor of -1 is inherited
+        self,
+        args: list[str],
+        executable: Any,
+        preexec_fn: Any,
+        close_fds: Any,
+        pass_fds: Any,
+        cwd: str | Path | None,
+        env: dict[str, str] | None,
+        startupinfo: Any,
+        creationflags: Any,
+        shell: Any,
+        p2cread: int,
+        p2cwrite: int,
+        c2pread: int,
+        c2pwrite: int,
+        errread: int,
+        errwrite: int,
+        *_: Any,
+    ) -> None:
         self._told, telling = os.pipe()
         request = {
             "arguments": args[1:],
@@ -91,11 +109,12 @@ class Forked(subprocess.Popen[Any]):
             "is_leader": self._is_leader,
         }
         try:
-            own = [number if stream == -1 else stream for number, stream in enumerate(streams)]
+            streams = enumerate((p2cread, c2pwrite, errwrite))
+            own = [number if stream == -1 else stream for number, stream in streams]
             self._forks.ask(request, [*own, telling])
         finally:
             os.close(telling)
-            self._close_pipe_fds(*pipes)
+            self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
         self.pid = int(self._next_line())
         self._child_created = True
 

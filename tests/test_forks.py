@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import unix_only
 from .forks import Forks
 from .patience import PATIENCE
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+pytestmark = unix_only
 PIPE = subprocess.PIPE
 
 

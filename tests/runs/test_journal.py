@@ -104,7 +104,12 @@ def test_a_fiftieth_of_the_time_goes_into_texts(
         now[0] += seconds
 
     write = samples._written
-    monkeypatch.setattr(samples, "_written", lambda *a: (pass_by(1.0), write(*a))[1])
+
+    def write_slowly(*arguments: Any) -> Any:
+        pass_by(1.0)
+        return write(*arguments)
+
+    monkeypatch.setattr(samples, "_written", write_slowly)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     after_step(monkeypatch, lambda step: True, lambda: pass_by(10.0))
     rows = read_texts(train_tiny(steps=30, num_evals=1))

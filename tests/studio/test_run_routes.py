@@ -8,7 +8,7 @@ import math
 import shutil
 import sys
 import zipfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -323,20 +323,24 @@ def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(read())
 
 
-class Clock:
-    """Lets a loop think that it is later, however fast the machine is."""
+class FastClock(asyncio.SelectorEventLoop):
+    """A loop whose clock is put forward, however fast the machine is."""
 
-    def __init__(self) -> None:
-        self._later = 0.0
-        loop = asyncio.get_running_loop()
-        self._usual = loop.time
-        loop.time = lambda: self._usual() + self._later  # type: ignore[method-assign]
+    _ahead = 0.0
 
-    async def forward(self, seconds: float) -> None:
+    def time(self) -> float:
+        return super().time() + self._ahead
+
+    async def put_forward(self, seconds: float) -> None:
         """Let so much time be over, and all that waits for that be done."""
-        self._later += seconds
+        self._ahead += seconds
         for _ in range(5):
             await asyncio.sleep(0)
+
+
+def run(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(coroutine)
 
 
 @pytest.fixture
@@ -353,36 +357,37 @@ def test_a_text_that_a_slow_client_reads_too_late_still_ends(
     monkeypatch.setattr(writing_module, "_SECONDS", PATIENCE)
     rows: list[dict[str, Any]] = []
 
+    clock = FastClock()
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        if message.get("body"):
+            if not rows:
+                await clock.put_forward(PATIENCE)
+            rows.extend(rows_of(message["body"]))
+
     async def read() -> None:
-        clock = Clock()
-
-        async def receive() -> dict[str, Any]:
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def send(message: Any) -> None:
-            if message.get("body"):
-                if not rows:
-                    await clock.forward(PATIENCE)
-                rows.extend(rows_of(message["body"]))
-
         text = WrittenText(Workspace(Path()), GenerateCommand("runs/x", ""), asyncio.Semaphore(1))
         async with asyncio.timeout(3 * PATIENCE):
             await text({"type": "http"}, receive, send)
 
-    asyncio.run(read())
+    run(read(), clock)
     assert rows[-1]["end"] and "too long" in rows[-1]["problem"]["message"]
 
 
 @pytest.mark.usefixtures("endless")
 def test_a_child_that_takes_too_long_ends_and_does_not_disturb_who_reads_it() -> None:
+    clock = FastClock()
+
     async def read() -> None:
-        clock = Clock()
         with pytest.raises(ChildError, match="too long"):
             async for _ in read_child([], Path(), seconds=PATIENCE):
-                await clock.forward(PATIENCE)
+                await clock.put_forward(PATIENCE)
 
-    asyncio.run(read())
+    run(read(), clock)
 
 
 @pytest.mark.usefixtures("endless")
@@ -403,7 +408,8 @@ def test_a_child_ends_even_if_much_of_what_it_printed_is_not_read(
             parts = read_child([], Path())
             await anext(parts)
             (child,) = started
-            while not child.stdout._paused:  # type: ignore[union-attr]
+            assert child.stdout is not None
+            while not child.stdout._paused:  # asyncio has no room for more of it
                 await asyncio.sleep(0.01)
             await parts.aclose()
         assert child.returncode is not None

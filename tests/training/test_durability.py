@@ -284,7 +284,7 @@ def test_a_second_process_is_kept_out_until_the_first_is_gone(
     train.run(tmp_path, *RESUME, "--steps", str(read_state(tmp_path / "run").step + 10))
 
 
-def written(file: Path) -> float:
+def written(file: Path) -> int:
     """When a file was written; 0 if it is not there, as between two renames."""
     try:
         return file.stat().st_mtime_ns
