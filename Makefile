@@ -76,10 +76,10 @@ test: .venv/dev
 	cat .venv/mypy.log; \
 	exit $$((tests + types))
 
-# The tests with one of these marks; only the files that have such tests are read. Tests of one group
-# go to one process.
+# The tests with one of these marks; only the files that have such tests are read. Those of a file
+# share runs, pages and environments that take long to make, and so go to one process.
 space := $(subst ,, )
-marked = $(pytest) --dist loadgroup -m '$(subst $(space), or ,$(strip $(1)))' \
+marked = $(pytest) --dist loadfile --no-loadscope-reorder -m '$(subst $(space), or ,$(strip $(1)))' \
 	$$(grep -rlE --include='*.py' 'mark\.($(subst $(space),|,$(strip $(1))))\b' $(2) | sort)
 
 WITHOUT_BROWSER := --exclude-dir=window tests
@@ -92,18 +92,17 @@ $(addprefix test-,$(KINDS)): test-%: .venv/dev
 test-wheel: .venv/dev dist
 	$(call marked,wheel,tests)
 
-# A browser has an event loop of its own, in which the other tests cannot run. The tests of a file
-# share an opened page or studio, and so go to one process.
+# A browser has an event loop of its own, in which the other tests cannot run.
 test-browser: .venv/dev chromium
-	$(call marked,page studio,tests/page tests/studio/window) --dist loadfile
+	$(call marked,page studio,tests/page tests/studio/window)
 
 test-page: .venv/dev chromium
-	$(call marked,page,tests/page) --dist loadfile
+	$(call marked,page,tests/page)
 
 # Without Chromium, what needs it is skipped.
 test-studio: .venv/dev
 	$(call marked,studio,$(WITHOUT_BROWSER))
-	$(call marked,studio,tests/studio/window) --dist loadfile
+	$(call marked,studio,tests/studio/window)
 
 dist: .venv/dev
 	rm -rf dist

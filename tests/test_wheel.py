@@ -31,7 +31,7 @@ PYTHON = os.environ.get("WHEEL_PYTHON", sys.executable)
 SCRIPTS, SUFFIX = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
 STORY = "The old miller had a donkey. The donkey had carried his sacks for many years.\n" * 20
 
-pytestmark = [pytest.mark.wheel, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.wheel
 
 
 class Installed:

@@ -40,7 +40,6 @@ ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.xdist_group("gpu"),  # one process at a time has it
     pytest.mark.skipif(
         IS_CUDA and not torch.cuda.is_available(), reason="torch finds no GPU of NVIDIA or AMD here"
     ),

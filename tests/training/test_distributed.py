@@ -34,10 +34,7 @@ from tests.forks import Forks
 from tests.patience import PATIENCE
 from tests.training.runs import interrupted
 
-
-def several(test: Any) -> Any:
-    return pytest.mark.distributed(pytest.mark.xdist_group("processes")(test))
-
+several = pytest.mark.distributed
 
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = TINY | {
@@ -236,7 +233,7 @@ def test_the_first_process_chooses_the_base_for_all(place: Path) -> None:
     assert_same_run(place / "two with the base", place / "one with the base")
 
 
-@pytest.mark.distributed
+@several
 def test_a_killed_process_ends_the_others_and_only_resume_goes_on(
     forks: Forks, workplace: Path
 ) -> None:
@@ -271,7 +268,7 @@ sys.exit(main(["train", "--out", "restarted", "--resume"]))
     assert_same_run(place / "restarted", place / "one muon")
 
 
-@pytest.mark.distributed
+@several
 def test_an_error_that_one_process_has_alone_ends_all_with_one_message(
     forks: Forks, workplace: Path
 ) -> None:

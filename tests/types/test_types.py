@@ -37,7 +37,7 @@ module = ["minigpt.*"]
 ignore_errors = true  # nothing is said of the package itself
 """
 
-pytestmark = [pytest.mark.types, pytest.mark.xdist_group("types")]
+pytestmark = pytest.mark.types
 
 Lines = dict[str, list[int]]  # in which a checker finds something, by the name of the script
 
