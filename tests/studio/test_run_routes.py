@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -388,6 +389,51 @@ def test_a_child_that_takes_too_long_ends_and_does_not_disturb_who_reads_it() ->
                 await clock.put_forward(PATIENCE)
 
     run(read(), clock)
+
+
+class FastChild:
+    """A process that has always printed more already, until it is killed."""
+
+    returncode: int | None = None
+
+    def __init__(self) -> None:
+        self.stdin = SimpleNamespace(write=len, drain=self.end, close=list)
+        self.stdout = SimpleNamespace(read=self.read)
+        self.stderr = SimpleNamespace(read=self.end)
+
+    async def read(self, *_: int) -> bytes:
+        return b"and " if self.returncode is None else b""
+
+    async def end(self) -> bytes:
+        return b""
+
+    def kill(self) -> None:
+        self.returncode = -9
+
+    async def wait(self) -> int | None:
+        return self.returncode
+
+
+def test_a_child_ends_in_time_even_if_there_is_always_more_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FastClock()
+    child = FastChild()
+    parts: list[bytes] = []
+
+    async def start(*_: Any, **__: Any) -> FastChild:
+        return child
+
+    async def read() -> None:
+        with pytest.raises(ChildError, match="too long"):
+            async for part in read_child([], Path(), seconds=PATIENCE):
+                parts.append(part)
+                assert len(parts) == 1
+                await clock.put_forward(2 * PATIENCE)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    run(read(), clock)
+    assert child.returncode is not None
 
 
 @pytest.mark.usefixtures("endless")

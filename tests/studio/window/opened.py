@@ -66,6 +66,14 @@ class Opened:
                 connection.transport.abort()
             await asyncio.sleep(0)
 
+        # What answers still do is ended once: ended again, it would not wait for its own child.
+        answers = asyncio.all_tasks() - {asyncio.current_task()}
+        for answer in answers:
+            if not answer.cancelling():
+                answer.cancel()
+        if answers:
+            await asyncio.wait(answers)
+
     def _close(self) -> None:
         self._server.should_exit = True
 

@@ -1,12 +1,15 @@
 """A text in a browser: its files, what was read in them, how long a model may learn from it."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from minigpt.studio.texts.planning import plan
 from tests.browser import axe_finds, two_frames
 from tests.hostile import EVIL_NAME as EVIL
+from tests.patience import PATIENCE
 
 from .opened import Opened
 from .pages import STORY, drop, is_too_wide
@@ -73,21 +76,31 @@ def test_a_picture_alone_is_refused(page: Any, tmp_path: Path) -> None:
 
 
 def test_what_was_read_and_what_to_expect_is_seen_in_each_tab_and_after_a_reload(
-    page: Any, program: Opened, tmp_path: Path
+    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    may_plan = threading.Event()
+
+    def plan_when_it_may(folder: Path) -> None:
+        assert may_plan.wait(PATIENCE)
+        plan(folder)
+
+    monkeypatch.setattr("minigpt.studio.texts.planning.plan", plan_when_it_may)
     drop(page, tmp_path, {"diary.txt": STORY.encode()})
     page.get_by_text("Measuring this computer").wait_for()
     start = page.get_by_role("button", name="Start learning")
     place = start.bounding_box()
+    may_plan.set()
     page.locator(".sure").wait_for()
     assert start.bounding_box() == place
     page.get_by_label("20 min").check()
     page.get_by_role("button", name="More").click()
     page.get_by_text("Model: 18 settings").click()
+    may_plan.clear()
     page.get_by_label("num layers").fill("2")
     page.get_by_label("num layers").press("Tab")
     page.get_by_text("Model: 18 settings, 1 changed").wait_for()
     page.get_by_text("Measuring this computer").wait_for()
+    may_plan.set()
 
     other = page.context.new_page()
     for tab in (page, other):
