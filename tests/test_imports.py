@@ -1,5 +1,5 @@
 """What may import what: the rooms of the package and their floors, the attention layer, the public
-names, and the modules of the page. What imports no torch is in generation/test_no_torch.py.
+names, and the modules of the page. What imports no torch is in test_no_torch.py.
 """
 
 import ast
