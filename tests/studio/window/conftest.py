@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser import chromium_place, new_context
 
-from .opened import Opened
+from .opened import Opened, kill_trainings
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +34,8 @@ def program(
     monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
     running = getattr(request, "param", Opened)(folder)
     yield running
-    for stop in folder.glob("runs/*/journal"):
-        (stop / "stop").write_text("now")
     running.kill()
+    kill_trainings(folder)
 
 
 @pytest.fixture

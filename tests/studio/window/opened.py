@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from minigpt.serve.listening import listen
 from minigpt.studio.app import Studio, make_app
 from minigpt.studio.children import Children
 from minigpt.studio.opening import make_studio_server
+from minigpt.studio.runs.trainings import PROGRAM
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.workspace import Workspace
 from tests.patience import PATIENCE
@@ -118,6 +120,27 @@ class _ThreadChild:
 def _do(work: Any, folder: Path) -> None:
     with contextlib.suppress(OSError):  # the text may be deleted meanwhile
         work(folder)
+
+
+def trainings_in(folder: Path) -> dict[int, str]:
+    """The processes that train in the folder of a studio, and their command lines."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            is_in = os.readlink(process / "cwd") == str(folder)
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # it has ended meanwhile
+            continue
+        if is_in and f" {PROGRAM} " in command:
+            found[int(process.name)] = command
+    return found
+
+
+def kill_trainings(folder: Path) -> None:
+    """End what still trains in the folder of a studio that was killed: nobody waits for it."""
+    for process in trainings_in(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 class Program:

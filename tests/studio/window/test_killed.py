@@ -18,7 +18,7 @@ from tests.patience import PATIENCE
 
 from ..person import Person
 from .learners import LONG, ask_for, rows, until
-from .opened import Program, real_program
+from .opened import Program, kill_trainings, real_program, trainings_in
 from .pages import STORY, drop
 
 pytestmark = pytest.mark.studio
@@ -26,16 +26,8 @@ pytestmark = pytest.mark.studio
 
 def processes_of(run: Path) -> list[int]:
     """The processes that train a run."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            is_in = os.readlink(folder / "cwd") == str(run.parent.parent)
-            command = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if is_in and f"runs/{run.name}".encode() in command and b"train" in command:
-            found.append(int(folder.name))
-    return found
+    trainings = trainings_in(run.parents[1])
+    return [process for process in trainings if f" runs/{run.name} " in trainings[process]]
 
 
 class Frozen:
@@ -237,8 +229,8 @@ def test_a_full_disk_is_said_and_learning_goes_on_and_is_saved_when_there_is_roo
         page.get_by_text("Nothing new can be saved.").wait_for(state="hidden")
     finally:
         page.context.close()
-        (run / "journal" / "stop").write_text("now")
         program.kill()
+        kill_trainings(disk.folder)
 
 
 # A folder that is deleted beneath it
