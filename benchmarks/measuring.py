@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,11 @@ def machine() -> str:
     )
     torch_version = torch.__version__.partition("+")[0]
     return f"{cores} cores of {cpu}, shared, {bfloat16} bfloat16; torch {torch_version}"
+
+
+def chromium_place() -> str | None:
+    """Where Chromium is: as readers have it, if that is here, or its shell without a screen."""
+    return shutil.which("chromium") or shutil.which("chromium-headless-shell")
 
 
 def measured(title: str, command: str, figures: dict[str, str], **more: str) -> Section:

@@ -7,13 +7,13 @@ rounds. They go to benchmarks/results/page.json too.
 """
 
 import json
-import shutil
 import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import chromium_place
 
 from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
@@ -86,9 +86,10 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     figures = {}
-    place = shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium_place(), args=["--no-sandbox"]
+        )
         for name, shape in SHAPES.items():
             page = opened(browser, some_model(shape), folder)
             speeds = [page.evaluate(WRITE, seed) for seed in range(ROUNDS + 1)][1:]

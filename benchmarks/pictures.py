@@ -7,10 +7,11 @@ again when the page changes; the run is the one that `benchmarks/results.py --me
 """
 
 import argparse
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from measuring import chromium_place
 
 from minigpt.page.build import build_page
 from minigpt.runs.find import find_model
@@ -35,11 +36,12 @@ def main() -> None:
     parser.add_argument("run", nargs="?", default=run_of_tales, help="a run of the tales")
     run = parser.parse_args().run
 
-    chromium = shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder, "page.html")
         file.write_text(build_page(find_model(run), "tales"), encoding="utf-8")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium_place(), args=["--no-sandbox"]
+        )
 
         page = written_page(browser, file, "light")
         page.locator("#question-why").click()

@@ -8,12 +8,13 @@ screens change.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from measuring import chromium_place
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -34,7 +35,7 @@ def main() -> None:
         )
         assert studio.stdout is not None
         address = studio.stdout.readline().split()[-1]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        browser = playwright.chromium.launch(executable_path=chromium_place())
         page = browser.new_page(
             viewport={"width": WIDTH, "height": HEIGHT}, locale="en-GB", color_scheme="light"
         )

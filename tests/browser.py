@@ -24,7 +24,7 @@ def running_chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     place = chromium_place()
-    assert place is not None, "Chromium is missing: apt-get install chromium"
+    assert place is not None, "Chromium is missing: make chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
         yield browser

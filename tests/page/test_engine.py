@@ -99,7 +99,7 @@ def test_tokenizers_give_the_same_ids(name: str, open_page: Open, tmp_path: Path
         | st.text()
     )
 
-    @given(st.lists(st.text(known) if known else some, max_size=20))
+    @given(st.lists(st.text(known) if known else some, max_size=8))
     @settings(max_examples=25, deadline=None)
     def test(texts: list[str]) -> None:
         texts = texts if known else [*texts, HARD_TEXT, CRLF_AND_QUOTES]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from minigpt.runs.json_lines import lines_of
-from tests.browser import new_context
+from tests.browser import chromium_place, new_context
 from tests.hostile import EVIL_NAME as EVIL
 from tests.patience import PATIENCE
 
@@ -172,7 +172,7 @@ def test_a_name_that_was_bound_to_this_machine_is_not_the_studios(
     browser: Any, program: Opened
 ) -> None:
     rule = "--host-resolver-rules=MAP *.example 127.0.0.1"
-    rebound = browser.browser_type.launch(executable_path="/usr/bin/chromium", args=[rule])
+    rebound = browser.browser_type.launch(executable_path=chromium_place(), args=[rule])
     page = rebound.new_page()
     for path in ("/", "/static/main.js", "/api/state"):
         answer = page.goto(f"http://localhost.evil.example:{program.port}{path}")
