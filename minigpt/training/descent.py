@@ -113,7 +113,7 @@ class GradientDescent:
 
     def _gradients(self, state: TrainingState, done: float, scale: float) -> BatchResult:
         """Set the gradients of this step's batch."""
-        seed_step(self._config.seed, state.step)
+        seed_step(self._config.seed, state.step, self._config.device)
         return set_gradients(
             self._loss,
             optimized(self._model, self._optimizers),

@@ -60,12 +60,16 @@ def _cut(batch: Tensor, length: int) -> Tensor:
     return batch[:, : T - T % k].reshape(b * k, T // k)
 
 
-def seed_step(seed: int, step: int) -> None:
+def seed_step(seed: int, step: int, device: str) -> None:
     """Seed dropout by the step and the process. A training that is resumed draws the same numbers,
     so that no random state has to be kept."""
     place = f"{seed} {step} {distributed.rank()}"
     digest = hashlib.sha256(place.encode()).digest()
-    torch.manual_seed(int.from_bytes(digest[:8], "little"))
+    number = int.from_bytes(digest[:8], "little")
+    if device == "cpu":  # for each kind of device that is not there, the other call notes who calls
+        torch.default_generator.manual_seed(number)
+    else:
+        torch.manual_seed(number)
 
 
 @dataclass(frozen=True)
