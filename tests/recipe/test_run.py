@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -352,6 +353,31 @@ def test_a_run_interrupted_before_its_first_evaluation_has_learned_something() -
 def test_however_little_time_there_was_a_run_keeps_what_it_learned() -> None:
     run = train_tiny(steps=None, minutes=1e-5)
     assert read_state(run).step >= 1 and newest_run() == run
+
+
+def test_the_minutes_begin_with_the_command_and_not_with_the_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading the text and planning are a part of them."""
+    reading: list[float] = []
+    started: list[float] = []
+
+    def read_and_note(*arguments: Any, **keywords: Any) -> Any:
+        reading.append(time.monotonic())
+        return find_source(*arguments, **keywords)
+
+    def note_and_end(*_: Any, **keywords: Any) -> Any:
+        started.append(keywords["started"])
+        raise UserError("enough")
+
+    monkeypatch.setattr("minigpt.data.source.find_source", read_and_note)
+    monkeypatch.setattr("minigpt.recipe.texts.find_source", read_and_note)
+    monkeypatch.setattr("minigpt.recipe.run.make_trainer", note_and_end)
+    before = time.monotonic()
+    with pytest.raises(UserError, match="enough"):
+        train_tiny()
+    assert main(["train", "my.txt", *TINY_OPTIONS]) == 2
+    assert before <= started[0] <= reading[0] <= started[1] <= reading[1]
 
 
 def test_a_folder_that_holds_files_of_others_is_refused() -> None:
