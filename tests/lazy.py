@@ -8,12 +8,15 @@ import pytest
 
 
 class Lazy:
-    """A module that is imported when something of it is used."""
+    """A module that is imported when something of it is used; pytest looks at each module of a test
+    for names that begin with an underscore."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 
 

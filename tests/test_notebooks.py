@@ -1,45 +1,43 @@
 """The notebooks run, and their .ipynb show what running them gives: `make test-notebooks`."""
 
 import importlib
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbformat import NotebookNode, v4
 
-from .cells import execute
+from .lazy import Lazy
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 SOURCES = sorted(path.name for path in NOTEBOOKS.glob("[0-9][0-9]_*.py"))
 # The others run in this process, in which torch is loaded already.
 IN_A_KERNEL = "03_attention_without_weights.py"
-PROGRAM: dict[str, Any] = runpy.run_path(str(NOTEBOOKS / "run.py"))
-
-run = PROGRAM["run"]
-difference = PROGRAM["difference"]
+program = Lazy("notebooks.run")
+cells = Lazy("tests.cells")
+nbformat = Lazy("nbformat")
 
 
 @pytest.mark.notebooks
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_notebook_runs_and_shows_what_running_it_gives(name: str) -> None:
-    assert run(NOTEBOOKS / name, execute=None if name == IN_A_KERNEL else execute) == ""
+    assert (
+        program.run(NOTEBOOKS / name, execute=None if name == IN_A_KERNEL else cells.execute) == ""
+    )
 
 
 @pytest.mark.notebooks
 def test_what_is_wrong_with_a_notebook_is_named(tmp_path: Path) -> None:
     source = tmp_path / "small.py"
     source.write_text("# %%\nprint(1 + 1)\n")
-    assert "small.ipynb is missing" in run(source, execute=execute)
-    assert run(source, write=True) == "" == run(source, execute=execute)
+    assert "small.ipynb is missing" in program.run(source, execute=cells.execute)
+    assert program.run(source, write=True) == "" == program.run(source, execute=cells.execute)
 
     source.write_text("# %%\nprint(1 + 2)\n")
-    assert "small.ipynb shows other cells" in run(source, execute=execute)
+    assert "small.ipynb shows other cells" in program.run(source, execute=cells.execute)
     source.write_text("# %%\nassert 1 == 2\n")
-    assert "AssertionError" in run(source)
+    assert "AssertionError" in program.run(source)
 
 
 @pytest.mark.notebooks
@@ -48,21 +46,23 @@ def test_an_output_that_is_older_than_the_code_is_refused(tmp_path: Path) -> Non
     source = tmp_path / "small.py"
     part.write_text("bits = 2.34\n")
     source.write_text('# %%\nfrom part import bits\n\nprint(f"{bits} bits a character")\n')
-    assert run(source, write=True) == ""
+    assert program.run(source, write=True) == ""
 
     # Of another length: Python reads its compiled copy of a file that has the same size and second.
     part.write_text("bits = 2.1875\n")
-    assert "shows '2.34 bits a character' in cell 0, which prints '2.1875 bits" in run(source)
+    assert "shows '2.34 bits a character' in cell 0, which prints '2.1875 bits" in program.run(
+        source
+    )
 
 
 @pytest.mark.notebooks
 def test_a_cell_that_varies_must_assert_something(tmp_path: Path) -> None:
     source = tmp_path / "small.py"
     source.write_text('# %% tags=["varies"]\nfrom time import time\n\ntime()\n')
-    assert "cell 0 is tagged as varying, but asserts nothing" in run(source, write=True)
+    assert "cell 0 is tagged as varying, but asserts nothing" in program.run(source, write=True)
 
     source.write_text('# %% tags=["varies"]\nfrom time import time\n\nassert time() > 0\ntime()\n')
-    assert run(source, write=True) == "" == run(source)
+    assert program.run(source, write=True) == "" == program.run(source)
 
 
 @pytest.mark.notebooks
@@ -81,11 +81,11 @@ x = 2
 # </details>
 """
     source.write_text(exercise.format("assert x == 2"))
-    assert run(source, write=True) == "" == run(source)
+    assert program.run(source, write=True) == "" == program.run(source)
     assert len(nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells) == 2
 
     source.write_text(exercise.format("assert x == 3"))
-    assert "AssertionError" in run(source)
+    assert "AssertionError" in program.run(source)
 
 
 # What tqdm looks at in a kernel of Jupyter, where ipywidgets is not installed.
@@ -107,14 +107,14 @@ def test_an_import_in_a_notebook_without_widgets_prints_nothing() -> None:
     assert done.stdout == done.stderr == ""
 
 
-def notebook(text: str = "", pictures: int = 0, tags: tuple[str, ...] = ()) -> NotebookNode:
+def notebook(text: str = "", pictures: int = 0, tags: tuple[str, ...] = ()) -> Any:
     """A notebook of one cell that shows this text and so many pictures."""
-    outputs = [v4.new_output("stream", text=text)]
+    outputs = [nbformat.v4.new_output("stream", text=text)]
     for _ in range(pictures):
-        outputs.append(v4.new_output("display_data", {"image/png": "AAAA"}))
-    cell = v4.new_code_cell("show()", execution_count=1, outputs=outputs)
+        outputs.append(nbformat.v4.new_output("display_data", {"image/png": "AAAA"}))
+    cell = nbformat.v4.new_code_cell("show()", execution_count=1, outputs=outputs)
     cell.metadata.tags = tags
-    return v4.new_notebook(cells=[cell])
+    return nbformat.v4.new_notebook(cells=[cell])
 
 
 # What the notebook on what a run has learned once showed, and what running it gave then.
@@ -146,23 +146,23 @@ ALIKE = [
 def test_other_words_whole_numbers_or_clearly_other_decimals_are_a_difference(
     old: str, new: str
 ) -> None:
-    assert "shows" in difference(notebook(old), notebook(new))
+    assert "shows" in program.difference(notebook(old), notebook(new))
 
 
 @pytest.mark.parametrize(("old", "new"), ALIKE)
 def test_what_another_machine_rounds_differently_is_no_difference(old: str, new: str) -> None:
-    assert difference(notebook(old), notebook(new)) == ""
+    assert program.difference(notebook(old), notebook(new)) == ""
 
 
 def test_a_picture_that_is_missing_is_a_difference() -> None:
-    assert difference(notebook(pictures=2), notebook(pictures=2)) == ""
-    assert "pictures" in difference(notebook(pictures=1), notebook(pictures=2))
+    assert program.difference(notebook(pictures=2), notebook(pictures=2)) == ""
+    assert "pictures" in program.difference(notebook(pictures=1), notebook(pictures=2))
 
 
 def test_what_varies_is_not_compared_but_its_pictures_are() -> None:
     varies = ("varies",)
-    assert difference(notebook("a fox"), notebook("an owl", tags=varies)) == ""
-    assert "pictures" in difference(notebook(pictures=1), notebook("an owl", tags=varies))
+    assert program.difference(notebook("a fox"), notebook("an owl", tags=varies)) == ""
+    assert "pictures" in program.difference(notebook(pictures=1), notebook("an owl", tags=varies))
 
 
 def test_a_heatmap_shows_its_labels_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

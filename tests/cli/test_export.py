@@ -9,7 +9,6 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 import torch
-import transformers
 
 import minigpt
 from minigpt.config import TrainConfig
@@ -19,7 +18,10 @@ from minigpt.runs.found import load_run
 from minigpt.runs.listing import Run
 
 from ..conftest import move_into, some_text, train_tiny
+from ..lazy import Lazy
 from .conftest import Type, assert_refused
+
+transformers = Lazy("transformers")
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import transformers
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -23,7 +22,10 @@ from minigpt.interop.huggingface import write_folder
 from minigpt.model import GPT
 
 from ..interop.examples import CONFIGS, byte_pairs, random_model, randomize, weights_of
+from ..lazy import Lazy
 from ..networks import configs
+
+transformers = Lazy("transformers")
 
 VOCAB = 31
 few = settings(max_examples=8, deadline=None)

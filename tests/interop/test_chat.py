@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import minigpt
 from minigpt.data.dialogue.dialogue import Dialogue
@@ -20,7 +19,10 @@ from minigpt.serve.protocol import read_prompts
 from minigpt.serve.settings import ServeConfig
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 
+from ..lazy import Lazy
 from .examples import byte_pairs, random_model, weights_of
+
+transformers = Lazy("transformers")
 
 NAMES = {"Otto": 5, 'An\'na \\ "B"': 4, "{{ 小明 }}": 2}
 MESSAGES: list[dict[str, str]] = [
@@ -54,7 +56,7 @@ def exported(folder: Path, tokenizer: Tokenizer, dialogue: Dialogue) -> Any:
     model = random_model("qwen3", vocab_size=tokenizer.vocab_size)
     chat = ChatFormat(dialogue, tokenizer)
     write_folder(folder, model.config, weights_of(model), tokenizer, chat=chat)
-    return AutoTokenizer.from_pretrained(folder)
+    return transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def test_an_answer_stops_at_the_token_that_ends_a_turn_or_else_where_the_text_does() -> None:
@@ -143,8 +145,8 @@ def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> 
         tmp_path, found.glass.config, found.glass.weights, tokenizer=found.tokenizer, chat=chat
     )
 
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
     asked = [
         {"role": "user", "content": "Did you feed the cat?"},
         {"role": "assistant", "content": "Twice."},

@@ -12,15 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import transformers
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
 
 from minigpt import GPT, GPTConfig, SampleConfig, UserError, Writer
 from minigpt.config import PARTS, count_parameters, named_shapes
@@ -38,6 +29,7 @@ from minigpt.interop.mapping import (
 from minigpt.runs.find import find_model
 from minigpt.tokenizer import Tokenizer
 
+from ..lazy import Lazy
 from .examples import (
     CONFIGS,
     HARD_TEXT,
@@ -51,30 +43,34 @@ from .examples import (
 )
 from .test_tokenizer_import import SMOLLM
 
+transformers = Lazy("transformers")
+
 pytestmark = pytest.mark.long
 
 THEIRS: dict[str, Any] = {
-    "GPT-2": lambda: GPT2LMHeadModel(_gpt2()),
-    "GPT-2 untied": lambda: GPT2LMHeadModel(
+    "GPT-2": lambda: transformers.GPT2LMHeadModel(_gpt2()),
+    "GPT-2 untied": lambda: transformers.GPT2LMHeadModel(
         _gpt2(n_inner=31, activation_function="gelu_pytorch_tanh", tie_word_embeddings=False)
     ),
-    "Llama": lambda: LlamaForCausalLM(_llama(tie_word_embeddings=True, rope_theta=100_000.0)),
-    "Llama, heads wider than the model": lambda: LlamaForCausalLM(
+    "Llama": lambda: transformers.LlamaForCausalLM(
+        _llama(tie_word_embeddings=True, rope_theta=100_000.0)
+    ),
+    "Llama, heads wider than the model": lambda: transformers.LlamaForCausalLM(
         _llama(hidden_size=24, head_dim=16, num_key_value_heads=6)
     ),
-    "Qwen3": lambda: Qwen3ForCausalLM(_qwen3(tie_word_embeddings=True)),
-    "Qwen3, heads wider than the model": lambda: Qwen3ForCausalLM(
+    "Qwen3": lambda: transformers.Qwen3ForCausalLM(_qwen3(tie_word_embeddings=True)),
+    "Qwen3, heads wider than the model": lambda: transformers.Qwen3ForCausalLM(
         _qwen3(hidden_size=20, head_dim=16, tie_word_embeddings=True)
     ),
-    "Qwen3 untied": lambda: Qwen3ForCausalLM(
+    "Qwen3 untied": lambda: transformers.Qwen3ForCausalLM(
         _qwen3(rope_parameters={"rope_type": "default", "rope_theta": 777.0}, rms_norm_eps=1e-5)
     ),
 }
 
 
-def _gpt2(**changes: Any) -> GPT2Config:
+def _gpt2(**changes: Any) -> Any:
     shape = {"vocab_size": VOCAB_SIZE, "n_embd": 30, "n_layer": 2, "n_head": 5, "n_positions": 128}
-    return GPT2Config(**{**shape, **changes})
+    return transformers.GPT2Config(**{**shape, **changes})
 
 
 _LLAMA_SHAPE = {
@@ -88,12 +84,12 @@ _LLAMA_SHAPE = {
 }
 
 
-def _llama(**changes: Any) -> LlamaConfig:
-    return LlamaConfig(**{**_LLAMA_SHAPE, **changes})
+def _llama(**changes: Any) -> Any:
+    return transformers.LlamaConfig(**{**_LLAMA_SHAPE, **changes})
 
 
-def _qwen3(**changes: Any) -> Qwen3Config:
-    return Qwen3Config(**{**_LLAMA_SHAPE, "head_dim": 6, **changes})
+def _qwen3(**changes: Any) -> Any:
+    return transformers.Qwen3Config(**{**_LLAMA_SHAPE, "head_dim": 6, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +161,7 @@ def test_a_model_of_transformers_is_the_same_here(
 
 def test_a_folder_like_that_of_smollm_is_the_same_model_here(tmp_path: Path) -> None:
     """With a tokenizer of its kind, which is kept where it goes out again."""
-    theirs = LlamaForCausalLM(_llama(vocab_size=512, tie_word_embeddings=True)).eval()
+    theirs = transformers.LlamaForCausalLM(_llama(vocab_size=512, tie_word_embeddings=True)).eval()
     randomize(theirs)
     theirs.save_pretrained(tmp_path / "in")
     (tmp_path / "in" / "tokenizer.json").write_text(SMOLLM["few bytes"].to_str())
@@ -339,7 +335,7 @@ def test_a_config_that_leaves_out_what_transformers_defaults_is_read_with_its_de
     for key in ("layer_norm_epsilon", "tie_word_embeddings", "n_inner", "resid_pdrop"):
         del theirs[key]
     config = config_from_huggingface(theirs)
-    default = GPT2Config()
+    default = transformers.GPT2Config()
     assert config.norm_eps == default.layer_norm_epsilon and config.tie_embeddings
     assert config.dropout == default.resid_pdrop and config.ff_dim == 4 * 21
     del theirs["n_embd"]
@@ -360,7 +356,7 @@ def test_the_config_of_qwen3_0_6b_is_read() -> None:
     }  # fmt: skip
     assert count_parameters(config_from_huggingface(theirs)) == 596_049_920
     del theirs["head_dim"]  # 128 is transformers' default too
-    assert config_from_huggingface(theirs).head_size == Qwen3Config().head_dim == 128
+    assert config_from_huggingface(theirs).head_size == transformers.Qwen3Config().head_dim == 128
 
 
 SMOLLM2_135M: dict[str, Any] = {
@@ -382,16 +378,16 @@ GPT2_124M: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("theirs", "model_class", "size"),
+    ("theirs", "kind", "size"),
     [
-        (SMOLLM2_135M, LlamaForCausalLM, 134_515_008),
-        (SMOLLM_135M, LlamaForCausalLM, 134_515_008),
-        (GPT2_124M, GPT2LMHeadModel, 124_439_808),
+        (SMOLLM2_135M, "LlamaForCausalLM", 134_515_008),
+        (SMOLLM_135M, "LlamaForCausalLM", 134_515_008),
+        (GPT2_124M, "GPT2LMHeadModel", 124_439_808),
     ],
     ids=["SmolLM2-135M", "SmolLM-135M", "GPT-2"],
 )
 def test_the_models_that_the_docs_name_have_the_weights_of_transformers(
-    theirs: dict[str, Any], model_class: Any, size: int
+    theirs: dict[str, Any], kind: str, size: int
 ) -> None:
     """The values are those of their config.json; the arrays and the model take no memory."""
     config = config_from_huggingface(theirs)
@@ -404,6 +400,7 @@ def test_the_models_that_the_docs_name_have_the_weights_of_transformers(
     zero = np.zeros((), np.float32)
     ours = {name: np.broadcast_to(zero, shape) for name, shape in named_shapes(config)}
     tensors = weights_to_huggingface(ours, config)
+    model_class = getattr(transformers, kind)
     with torch.device("meta"):
         expected = dict(model_class(model_class.config_class(**theirs)).named_parameters())
     assert {name: array.shape for name, array in tensors.items()} == {
@@ -420,8 +417,9 @@ def test_a_llama_config_that_leaves_out_what_transformers_defaults_is_read_with_
     for key in ("num_key_value_heads", "rope_theta", "rms_norm_eps", "attention_bias", "mlp_bias"):
         del theirs[key]
     config = config_from_huggingface(theirs)
-    assert config.kv_heads == LlamaConfig(**theirs).num_key_value_heads == 9
-    assert config.norm_eps == LlamaConfig().rms_norm_eps and config.rotary_base == 10_000
+    assert config.kv_heads == transformers.LlamaConfig(**theirs).num_key_value_heads == 9
+    assert config.norm_eps == transformers.LlamaConfig().rms_norm_eps
+    assert config.rotary_base == 10_000
 
 
 def test_a_window_that_qwen3_does_not_use_does_no_harm() -> None:
@@ -493,7 +491,7 @@ def test_weights_that_do_not_fit_name_the_tensor_and_both_shapes(
 def test_a_bias_that_the_config_does_not_name_is_refused(
     tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
-    theirs = LlamaForCausalLM(_llama(attention_bias=True))
+    theirs = transformers.LlamaForCausalLM(_llama(attention_bias=True))
     folder = saved(tmp_path, theirs, tokenizer)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"attention_bias": False}))

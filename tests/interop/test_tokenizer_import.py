@@ -2,11 +2,11 @@
 
 import json
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import transformers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import (
@@ -26,7 +26,10 @@ from minigpt.interop.huggingface import read_tokenizer, write_folder
 from minigpt.tokenizer import END_OF_TEXT, UnknownCharacter, encode_in_pieces, load_tokenizer
 from minigpt.tokenizer.bpe import bytes_to_printable
 
+from ..lazy import Lazy
 from .examples import HARD_TEXT, TRAINING_TEXT, byte_pairs, random_model, weights_of, with_gaps
+
+transformers = Lazy("transformers")
 
 
 def trained_elsewhere(end_first: bool = False) -> Tokenizer:
@@ -178,6 +181,7 @@ def tokenizer_of(theirs: Tokenizer) -> Any:
 ADDED = ["<think>", "</think>", "<think>ing", "日記"]
 
 
+@cache
 def like_qwen3() -> Any:
     """transformers' own tokenizer of the kind, with a small vocabulary."""
     empty = transformers.Qwen2Tokenizer().backend_tokenizer
@@ -198,7 +202,6 @@ def like_qwen3() -> Any:
     return tokenizer
 
 
-QWEN3 = like_qwen3()
 PARTS = [*ADDED, END_OF_TEXT, *"<|im_end|> <|im_ <think > \u0338 e\u0301 ᄒ ᅡ".split()]
 WORDS = ["the", " the", " crow", "I'LL", "'ſe", "12", "  ", "\r\n", " \n", "é", "...", "日", "\t"]
 qwen3_texts = st.lists(
@@ -209,13 +212,13 @@ qwen3_texts = st.lists(
 @pytest.fixture(scope="module")
 def qwen3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("qwen3")
-    QWEN3.save_pretrained(folder)
+    like_qwen3().save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def qwen3(qwen3_folder: Path) -> Any:
-    return read_tokenizer(qwen3_folder, len(QWEN3))
+    return read_tokenizer(qwen3_folder, len(like_qwen3()))
 
 
 @pytest.fixture(scope="module")
@@ -235,12 +238,12 @@ def test_any_text_has_the_ids_of_qwens_tokenizer(
     qwen3: Any, qwen3_exported: Any, text: str
 ) -> None:
     ids = qwen3.encode(text)
-    assert ids == QWEN3(text)["input_ids"] == qwen3_exported(text)["input_ids"]
-    assert qwen3.decode(ids) == QWEN3.decode(ids) == qwen3_exported.decode(ids)
+    assert ids == like_qwen3()(text)["input_ids"] == qwen3_exported(text)["input_ids"]
+    assert qwen3.decode(ids) == like_qwen3().decode(ids) == qwen3_exported.decode(ids)
 
 
 def test_added_tokens_are_matched_in_a_text_and_special_ones_are_not(qwen3: Any) -> None:
-    names = QWEN3.get_vocab()
+    names = like_qwen3().get_vocab()
     think, thinking = names["<think>"], names["<think>ing"]
     assert qwen3.encode("<think><think>ing<think") == [think, thinking, *qwen3.encode("<think")]
     assert qwen3.decode([think, names["<|im_end|>"], *qwen3.encode("a")]) == "<think>a"

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from tokenizers import Tokenizer
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 import minigpt
 from minigpt.interop.huggingface import write_folder
@@ -19,9 +17,12 @@ from minigpt.runs.find import load_run
 from minigpt.tokenizer import load_tokenizer
 
 from ..conftest import TINY, some_text
+from ..lazy import Lazy
 from .examples import HARD_TEXT, byte_pairs, randomize, weights_of
 from .test_huggingface import GPT2_124M, SMOLLM2_135M
 from .test_tokenizer_import import SMOLLM
+
+transformers = Lazy("transformers")
 
 pytestmark = pytest.mark.long
 
@@ -44,10 +45,10 @@ def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     theirs: Any
     if request.param == "GPT-2":
         shape = GPT2_124M | {"vocab_size": vocab_size, "n_layer": 1}
-        theirs = GPT2LMHeadModel(GPT2Config(**shape))
+        theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(**shape))
     else:
         shape = SMOLLM2_135M | {"vocab_size": vocab_size, "num_hidden_layers": 1}
-        theirs = LlamaForCausalLM(LlamaConfig(**shape))
+        theirs = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape))
 
     torch.manual_seed(0)
     randomize(theirs)

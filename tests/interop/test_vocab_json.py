@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +13,11 @@ from minigpt import UserError, load_tokenizer
 from minigpt.interop.huggingface import read_tokenizer
 from minigpt.tokenizer import END_OF_TEXT
 
+from ..lazy import Lazy
 from .examples import HARD_TEXT
 from .test_tokenizer_import import trained_elsewhere
+
+transformers = Lazy("transformers")
 
 
 def save(folder: Path, prefix: str | None = None) -> Path:
