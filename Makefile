@@ -64,14 +64,15 @@ demo: .venv/ready
 # Each of the two processes computes with one thread.
 pytest := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-# mypy runs beside the tests, and says after them what it found.
+# mypy runs beside the tests, and says after them what it found. No short test looks at a log, which
+# pytest would set up anew for each.
 test: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
 	@$(BIN)/mypy >.venv/mypy.log 2>&1 & mypy=$$!; \
 	trap 'kill $$mypy' INT TERM; \
-	$(pytest) --dist worksteal; tests=$$?; \
+	$(pytest) --dist worksteal -p no:logging; tests=$$?; \
 	wait $$mypy; types=$$?; \
 	cat .venv/mypy.log; \
 	exit $$((tests + types))
@@ -125,10 +126,12 @@ test-lowest: .venv/lowest/ready
 	PYTHONPATH="$(CURDIR)" .venv/lowest/bin/python -m pytest -m notebooks \
 		tests/test_notebooks.py -k test_a_cell_that_varies_must_assert_something
 
+# Chromium's shell without a screen opens pages in a third of the time that Chromium itself takes.
 chromium:
-	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \
-		apt-get update -qq && apt-get install -qq -y chromium) >/dev/null || \
-		{ echo "make test-browser needs Chromium; on Debian: apt-get install chromium, as root"; exit 1; }
+	@chromium-headless-shell --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && \
+		apt-get update -qq && apt-get install -qq -y chromium-headless-shell) >/dev/null 2>&1 || \
+		chromium --version >/dev/null 2>&1 || { echo "make test-browser needs Chromium;" \
+		"on Debian: apt-get install chromium-headless-shell, as root"; exit 1; }
 
 docs: .venv/dev
 	$(BIN)/python docs/reference.py
@@ -162,10 +165,10 @@ bench-page: chromium .venv/dev
 clean:
 	rm -rf .venv docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info node_modules
 
-# Install the package with these extras: a dot every three seconds, and what pip said last if it
-# fails. The rest of it is of no use to who installs. Ctrl-C ends pip too.
+# Install the package with these extras, and with other options of pip: a dot every three seconds,
+# and what pip said last if it fails. The rest of it is of no use to who installs. Ctrl-C ends pip too.
 install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
-		--constraint constraints.txt --editable '.[$(1)]' >.venv/install.log 2>&1 & pip=$$!; \
+		--constraint constraints.txt $(2) --editable '.[$(1)]' >.venv/install.log 2>&1 & pip=$$!; \
 	trap 'kill $$pip; exit 130' INT TERM; \
 	while kill -0 $$pip 2>/dev/null; do printf .; sleep 3; done; \
 	echo; \
@@ -184,11 +187,12 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 	@$(call install,pictures$(comma)studio)
 	@touch $@
 
-# What all tests need, at once: pip looks at every package each time that it is called.
+# What all tests need, at once: pip looks at every package each time that it is called. Of it only
+# that is compiled which is imported.
 EXTRAS := dev dev-lens dev-llama dev-page dev-serve dev-wheel tensorboard wandb
 .venv/dev: .venv/made
 	@echo "installing what the tests need into .venv: about 2.5 GB, a few minutes"
-	@$(call install,$(subst $(space),$(comma),$(EXTRAS)))
+	@$(call install,$(subst $(space),$(comma),$(EXTRAS)),--no-compile)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \
 		axe-core@4.14 @biomejs/biome@2.6 pyright@1.1
 	@touch .venv/ready $@
