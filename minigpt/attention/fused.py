@@ -1,8 +1,8 @@
 """Fast forms of a few functions for training on a CPU, each with its gradient written out.
 
-They pass over memory less often than torch does, and compute less. On other devices, in compiled
-code and under the transforms of torch.func, the plain expression of each is used. So it is for the
-gradient of a gradient, which the fast form would give in part only.
+They pass over memory less often than torch does, and compute less. The plain expression of each is
+used on other devices, in compiled code and under the transforms of torch.func. It is used for the
+gradient of a gradient, too, of which the fast form would give only a part.
 """
 
 import functools
@@ -21,10 +21,11 @@ _LEAST_ROWS = 128  # of logits at once: with fewer, adding up the weight's gradi
 _ROWS = 64  # queries whose scores are computed at once: later keys are left out
 _LONGEST = 256  # sequence whose attention weights are kept for the backward pass
 
-# Devices without torch's fused kernel. That for MPS has been wrong in silence in one version after
-# the other: for tensors that are not contiguous (issues 163597 and 181133 of pytorch), for keys
-# whose number is no multiple of 32 (pull request 169222), for grouped queries (issue 174861) and
-# for causal attention in half precision (issue 195910). Training gets no such kernel there anyway.
+# Devices on which torch's fused kernel is not used. The kernel for MPS has given wrong results
+# without an error in several versions of torch: for tensors that are not contiguous (issues 163597
+# and 181133 of pytorch), for keys whose number is no multiple of 32 (pull request 169222), for
+# grouped queries (issue 174861) and for causal attention in half precision (issue 195910). In
+# training it is not used there anyway.
 _EXPLICIT_ON = ("mps",)
 
 _IGNORED = -100  # a target that does not count, as in torch's cross_entropy

@@ -215,7 +215,8 @@ class EvaluationConfig(ReadingConfig):
     device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
 
 
-# A setting, one beside which it would do nothing, and for which values of that.
+# In each row a setting, another one that can leave it without effect, and for which values of the
+# other this is so.
 _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("minutes", "steps", lambda steps: steps is not None),
     ("max_epochs", "steps", lambda steps: steps is not None),
@@ -259,8 +260,9 @@ _ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1, "samples": 1, "min
 def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> None:
     """Refuse settings that were given and would be ignored beside others.
 
-    `given` holds fields of configs and other options of a command, where None and () are as good as
-    not given; `known` what others are that were not, if not their defaults.
+    `given` holds fields of configs and other options of a command; None and () mean that a setting
+    was not given. `known` holds values of settings that were not given, where these differ from the
+    defaults.
     """
     wanted = {name: value for name, value in given.items() if value not in (None, (), [])}
     defaults = {

@@ -83,8 +83,9 @@ def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Gi
     """The draft for a model of a size, with the context that pays off.
 
     That context is twice as long as a short one, of 128 tokens or 256 characters, if there is time
-    for many tokens, and four times as long for a text that repeats itself far away. So it is, with
-    as few sequences in a batch, for a model to start from: it has learned to use long contexts.
+    for many tokens, and four times as long for a text that repeats itself far away. A training that
+    begins with a model has the longest one, too, since that model has learned to use long contexts;
+    its batch has a quarter of the sequences.
     """
 
     def draft_with(context_times: int, batch_divisor: int) -> Draft:

@@ -85,8 +85,9 @@ def vocabulary_of_words(size: int) -> int:
 def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
     """Size of a vocabulary: for BPE that of its words, but no more than the model is worth.
 
-    The table of embeddings outweighs the blocks, whose work counts, only where 4,096 tokens let a
-    context reach farther back in a text that repeats itself. That of other tokenizers is given.
+    The table of embeddings may have as many parameters as the blocks. It may have more, for 4,096
+    tokens, only where a text repeats itself far away: longer tokens let a context reach farther
+    back. Other tokenizers have a vocabulary of a given size.
 
     `model` has a vocabulary of 1.
     """

@@ -26,9 +26,9 @@ class Candidate:
 class Candidates:
     """The weights of a training that may be kept.
 
-    These are their average. At the end, when weights hardly move, a model that has not yet learned
-    what it could may be better with the last ones. A training that keeps its first weights then
-    tries weights on the line from these to the better ones of both.
+    An evaluation is of the average over the latest steps. At the end the last weights are
+    evaluated, too: they are better where a model is still learning fast. A training that keeps its
+    first weights then also tries weights on the line from the first ones to the better of the two.
     """
 
     def __init__(self, trained: Trained, validation: Validation):

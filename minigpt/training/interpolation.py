@@ -66,7 +66,7 @@ def best_share(loss_at: Callable[[float], float]) -> float:
 
     lowest = min(losses.values())
     nearly = [share for share, loss in losses.items() if loss <= (1.0 + NEARLY) * lowest]
-    return max(nearly, default=1.0)  # no number is as low as one that is not a number
+    return max(nearly, default=1.0)  # empty if the losses are nan
 
 
 def tokens_to_search(evaluated: int) -> int:

@@ -61,7 +61,7 @@ class TensorBoard(_Logger):
     def _open(self, trainer: "Trainer") -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        # What is there of these steps and later ones is of a training that has gone back.
+        # A resumed training repeats the steps after its checkpoint: what was written of them goes.
         first = self._waiting[0][0] if self._waiting else trainer.state.step + 1
         self._writer = SummaryWriter(str(trainer.out), purge_step=first)
 
