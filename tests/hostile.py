@@ -1,4 +1,8 @@
-"""What somebody sends who means no good, or knows no better: tables that several tests use."""
+"""What somebody sends who means no good, or knows no better, and a disk that is full: tables that
+several tests use.
+"""
+
+import errno
 
 # Hosts in a request that are none of a server's own, beside its port
 STRANGE_HOSTS = (
@@ -37,3 +41,5 @@ UNSAFE_NAMES = (
 
 # A name, or a text, that runs where it is taken for HTML
 EVIL_NAME = "<img src=x onerror=top.hacked=1>"
+
+NO_ROOM = OSError(errno.ENOSPC, "No space left on device")  # of a disk that is full

@@ -3,7 +3,6 @@ where they make no sense, and the sizes that follow from others.
 """
 
 import dataclasses
-import errno
 import io
 import json
 import math
@@ -35,7 +34,6 @@ from minigpt.config import (
     named_shapes,
 )
 from minigpt.config.json_objects import parse_object, read_object, to_json, without_halves
-from minigpt.config.kinds import KINDS, kind_of_error
 from minigpt.config.shown import fit_for, in_utf8
 from minigpt.config.system import quote, quote_path
 
@@ -504,25 +502,6 @@ def test_json_can_be_read_and_holds_half_a_pair_of_surrogates() -> None:
     assert json.loads(to_json({"a": "\udc80"})) == {"a": "\udc80"}
     assert to_json([1], indent=1) == "[\n 1\n]"
     assert without_halves({"a": ["x\ud800y", "🦊", 1, None]}) == {"a": ["x\ufffdy", "🦊", 1, None]}
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (UserError("x"), "other"),
-        (UserError("x", kind="scan"), "scan"),
-        (MemoryError(), "memory"),
-        (OSError(errno.ENOSPC, "full"), "disk_full"),
-        (OSError(errno.EDQUOT, "full"), "disk_full"),
-        (PermissionError(errno.EACCES, "no"), "no_permission"),
-        (OSError(errno.EIO, "no"), "not_written"),
-        (FileNotFoundError(errno.ENOENT, "no"), "not_written"),
-        (ValueError("x"), "other"),
-    ],
-    ids=repr,
-)
-def test_each_error_has_a_kind(error: Exception, kind: str) -> None:
-    assert kind_of_error(error) == kind and kind in KINDS
 
 
 def test_control_characters_reach_no_terminal() -> None:

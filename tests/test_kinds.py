@@ -16,16 +16,18 @@ from minigpt.data.documents.kinds import _NO_TEXT
 from minigpt.interop import safetensors_files
 
 from .conftest import unix_only
+from .hostile import NO_ROOM
 from .sources import MODULES, tree_of
 
 # What makes errors, and after how many arguments their kind follows.
 _RAISED = {"UserError": 1, "Refused": 2, "Unreadable": 2, "Told": 1, "needs_extra": 3}
 _OF_THE_SYSTEM = {
     MemoryError(): "memory",
-    OSError(errno.ENOSPC, "No space left on device"): "disk_full",
+    NO_ROOM: "disk_full",
     OSError(errno.EDQUOT, "Disk quota exceeded"): "disk_full",
     PermissionError(errno.EACCES, "Permission denied"): "no_permission",
     OSError(errno.EIO, "Input/output error"): "not_written",
+    FileNotFoundError(errno.ENOENT, "No such file or directory"): "not_written",
     KeyError("a mistake"): "other",
 }
 

@@ -39,6 +39,7 @@ from minigpt.training import saving
 from minigpt.training.checkpoint import read_state
 from minigpt.training.folder import locked_run
 from tests.conftest import TINY, some_text, train_tiny
+from tests.hostile import NO_ROOM
 from tests.training.runs import after_step, contents, interrupted, resume
 
 TINY_OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
@@ -397,9 +398,6 @@ def test_every_file_of_a_run_has_the_permissions_of_any_new_file() -> None:
     files = [f for f in run.rglob("*") if f.is_file() and f.name != ".lock"]
     modes = {str(f): oct(f.stat().st_mode & 0o777) for f in files}
     assert len(modes) > 7 and set(modes.values()) == {"0o640"}, modes
-
-
-NO_ROOM = OSError(errno.ENOSPC, "No space left on device")
 
 
 def refuse(*_: Any) -> None:

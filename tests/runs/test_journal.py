@@ -1,6 +1,5 @@
 """The journal of a run: what other programs read of a training, and how they end it."""
 
-import errno
 import io
 import json
 import os
@@ -40,6 +39,7 @@ from minigpt.training.checkpoint import save_checkpoint
 from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny
 from tests.forks import Forks
+from tests.hostile import NO_ROOM
 from tests.patience import PATIENCE
 from tests.training.runs import after_step, contents, interrupted, resume
 
@@ -319,7 +319,7 @@ def test_a_full_disk_is_told_when_it_is_full_and_when_there_is_room(
 
     def write(*arguments: Any) -> None:
         if is_full.pop() if is_full else False:
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise NO_ROOM
         save_checkpoint(*arguments)
 
     monkeypatch.setattr("minigpt.training.saving.save_checkpoint", write)
@@ -336,7 +336,7 @@ class FullDisk(io.FileIO):
 
     def write(self, data: Any) -> int:
         if not self.left:
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise NO_ROOM
         written = super().write(data[: self.left])
         FullDisk.left -= written
         return written

@@ -13,6 +13,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.serve.settings import ServeConfig
 
+from ..hostile import STRANGE_HOSTS
 from ..patience import PATIENCE
 from .conftest import Local
 
@@ -89,21 +90,14 @@ HOSTS = {
     "MYBOX": True,
     "other.example:8000": True,
     "[fe80::1]:8000": True,
+    **dict.fromkeys(STRANGE_HOSTS, False),
     "": False,
     ":8000": False,
-    "localhost.evil.example": False,
-    "evil-localhost": False,
-    "evil.localhost": False,
     "localhost:8000.evil.example": False,
     "localhost:8000:8000": False,
-    "localhost@evil.example": False,
-    "localhost,evil.example": False,
-    "localhost evil.example": False,
-    "127.0.0.1.evil.example": False,
     "127.0.0.10": False,
     "27.0.0.1": False,
     "::1": False,
-    "[::1].evil.example": False,
     "[::2]": False,
     "mybox.evil.example": False,
     "notmybox": False,
@@ -111,7 +105,6 @@ HOSTS = {
     "other.example.evil.example": False,
     "xother.example": False,
     "otherxexample": False,
-    "evil.example": False,
 }
 
 

@@ -16,6 +16,7 @@ from minigpt.studio.runs.names import free_run, run_name
 from minigpt.studio.runs.states import States
 from minigpt.studio.runs.trainings import ask, go_on, start_command, stop
 from minigpt.studio.workspace import Workspace
+from tests.hostile import NO_ROOM
 
 from .by_hand import PHASES, TEXT, a_job, make_run, write_config
 
@@ -116,7 +117,7 @@ def test_a_request_that_cannot_be_written_leaves_nothing(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
+        raise NO_ROOM
 
     monkeypatch.setattr("minigpt.studio.runs.jobs.write_text", fail)
     with pytest.raises(OSError, match="No space"):

@@ -1,9 +1,7 @@
 """From files that a window sends to a dial of minutes, by the programs that the studio starts."""
 
-import errno
 import io
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from minigpt.studio.texts.states import for_run
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.workspace import Workspace
 from tests.conftest import some_text
+from tests.hostile import NO_ROOM
 from tests.patience import PATIENCE
 
 from .conftest import Window
@@ -140,7 +139,7 @@ class FullDisk(io.FileIO):
     def write(self, data: Any) -> int:
         fitting = min(self.room - self.tell(), len(data))
         if fitting == 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise NO_ROOM
         return super().write(memoryview(data)[:fitting])
 
 

@@ -24,6 +24,7 @@ from minigpt.training.checkpoint import TrainingState
 from minigpt.training.disk import Disk
 from minigpt.training.kept import KeptWeights, next_step
 from tests.conftest import train_tiny
+from tests.hostile import NO_ROOM
 from tests.training.runs import contents, interrupted, resume
 
 
@@ -158,7 +159,7 @@ def test_a_full_disk_is_said_once_and_the_training_goes_on(
 ) -> None:
     def save(model: Any, path: Path, step: int) -> None:
         if step == 2:
-            raise OSError(28, "No space left on device")
+            raise NO_ROOM
         save_weights(model, path, step=step)
 
     monkeypatch.setattr("minigpt.training.kept.save_weights", save)
