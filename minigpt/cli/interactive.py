@@ -7,6 +7,7 @@ standard input is a prompt or a command.
 
 import contextlib
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -103,6 +104,26 @@ def hold(session: "Session", first: str | None) -> None:
             return
 
 
+class CtrlC:
+    """Within, the key is noted, so that what is shown and what is kept of a text end at the same
+    token. Pressed again, it acts at once."""
+
+    def __init__(self) -> None:
+        self.is_pressed = False
+
+    def __enter__(self) -> "CtrlC":
+        self._usual = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, *_: object) -> None:
+        if self.is_pressed:
+            raise KeyboardInterrupt
+        self.is_pressed = True
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._usual)
+
+
 class Session:
     """A text that goes on; each line that is typed changes it."""
 
@@ -171,21 +192,22 @@ class Session:
         """What is written for a task, shown as it comes. At a terminal Ctrl-C ends the text, not
         the session."""
         self._seed = task.config.seed or 0
-        steps = task.steps()
         written: list[Step] = []
 
-        def kept() -> Iterator[Step]:
-            for step in steps:
+        def kept(stop: CtrlC) -> Iterator[Step]:
+            for step in task.steps():
                 written.append(step)
                 yield step
+                if stop.is_pressed:
+                    return
 
         start = time.perf_counter()
-        try:
-            write_steps(task.shown, kept(), self._width)
-        except KeyboardInterrupt:
-            if not sys.stdin.isatty():
-                raise
-            more = f"stopped   {more}"
+        if sys.stdin.isatty():
+            with CtrlC() as stop:
+                write_steps(task.shown, kept(stop), self._width)
+            more = f"stopped   {more}" if stop.is_pressed else more
+        else:
+            write_steps(task.shown, kept(CtrlC()), self._width)
         print_message(task.summary([written], time.perf_counter() - start, "seed", more))
         return "".join(step.text for step in written)
 

@@ -3,16 +3,20 @@ one."""
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import minigpt
+from minigpt.cli.interactive import Session, Task
+from minigpt.cli.terminal import write
 
 from ..patience import PATIENCE
 from .conftest import Outcome, Type, assert_refused
@@ -163,6 +167,36 @@ def test_a_file_holds_the_texts_alone_and_one_that_was_stopped_goes_on_where_it_
     assert before.startswith("the café") and not set(written()) & {">", "/"}
     given = ("--run", tiny_run, "--max-new-tokens", str(len(rest)), "--seed", "1")
     assert type_("generate", before, *given)[1].startswith(before + rest)
+
+
+def test_a_text_that_is_stopped_goes_on_after_all_that_was_shown_and_a_second_ctrl_c_acts_at_once(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if the key is pressed between drawing a token and showing it."""
+    writer = minigpt.load(tiny_run)
+    config = minigpt.SampleConfig(max_new_tokens=30, seed=1)
+    session = Session(Task(writer, config, [], prompt="", shown=""), width=0)
+    presses = iter([0, 0, 1])
+
+    def press_and_write(text: str, end: str = "\n") -> None:
+        for _ in range(next(presses, 0)):
+            signal.raise_signal(signal.SIGINT)
+        write(text, end)
+
+    monkeypatch.setattr("minigpt.cli.terminal.write", press_and_write)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    session.take("the fox")
+    shown, said = capsys.readouterr()
+    assert "2 tokens" in said and "stopped   more: Enter" in said
+
+    session.take("")
+    before = shown.removesuffix("\n")
+    rest = capsys.readouterr().out.removesuffix("\n")
+    assert before + rest == writer.generate(before, max_new_tokens=30, seed=1)
+
+    presses = iter([0, 2])
+    with pytest.raises(KeyboardInterrupt):
+        session.take("")
 
 
 # Line by line
