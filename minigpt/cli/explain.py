@@ -95,7 +95,7 @@ def _write_tables(writer: "Writer", ids: list[int], place: int, why: "Explanatio
     if others:
         write(f"{sum(others):>+7.2f}  {counted(len(others), 'other part')} together")
 
-    # No token comes after the last one that could look at it.
+    # The last of these tokens is left out: no later one could look at it.
     words = _by_size({i: bits for i, bits in why.words.items() if i != place - 1})
     if not words:
         return

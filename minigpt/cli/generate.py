@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _OTHERS = ("interactive", "json", "show", "min_words", "wrap")  # options
 _ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
 _BETWEEN = "* * *"  # two texts that --min-words asks for
-_MOST_TEXTS = 100  # that it begins: a model may always end at once
+_MOST_TEXTS = 100  # that --min-words begins: a model may always end at once
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff][\w'’-]*")
 _WIDTH = 16  # of a token, in characters
 

@@ -45,13 +45,13 @@ class Task:
         return self.writer.steps(self.prompt, self.config, processors=self.processors, **more)
 
     def seeded(self, seed: int | None = None) -> "Task":
-        """The same with this seed, or with its own, or else with a new one."""
+        """The same task with this seed, or with its own, or else with a new one."""
         seed = self.config.seed if seed is None else seed % (1 << 63)
         seed = random.randrange(2**31) if seed is None else seed
         return replace(self, config=replace(self.config, seed=seed))
 
     def as_answer(self, talk: "Talk") -> "Task":
-        """The same for the next turn of a talk."""
+        """The same task for the next turn of a talk."""
         prompt = talk.prompt(
             self.writer.tokenizer,
             context_length=self.writer.engine.context_length,

@@ -70,7 +70,8 @@ def _delete(given: argparse.Namespace) -> None:
 
 
 def _delete_classes(folder: Path, people: Sequence[Path], *, is_sure: bool) -> None:
-    """The same with what older versions of the studio have kept of classes."""
+    """Say, ask and delete as `_delete` does, for what older versions of the studio kept of
+    classes."""
     from ..runs.delete import delete_people, folders_of, people_to_delete
 
     with people_to_delete(people) as found:

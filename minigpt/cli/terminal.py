@@ -38,9 +38,9 @@ def prepare_streams() -> None:
 
 
 def print_message(line: str) -> None:
-    """Print a message to standard error, wrapped to the terminal's width; of several processes
-    that torchrun has started the first does. Where nobody can read it any more, since the reader of
-    a pipe or the terminal is gone, the command goes on without it."""
+    """Print a message to standard error, wrapped to the terminal's width. Of several processes that
+    torchrun has started, only the first prints it. Where nobody can read it any more, since the
+    reader of a pipe or the terminal is gone, the command goes on without it."""
     if "LOCAL_RANK" in os.environ and os.environ.get("RANK", "0") != "0":
         return
     with contextlib.suppress(OSError, ValueError):
@@ -81,10 +81,10 @@ def terminal_width() -> int | None:
 
 
 def read_line() -> str:
-    """The next line of standard input, for which a sign asks at a terminal; EOFError at the end."""
+    """The next line of standard input; EOFError at the end. At a terminal a sign asks for it."""
     if sys.stdin.isatty():
         sign = "> "
-        if not sys.stdout.isatty():  # there input() would write it among the texts
+        if not sys.stdout.isatty():  # there input() would write the sign among the texts
             print(sign, end="", file=sys.stderr, flush=True)
             sign = ""
         # UTF-8, also where the system's language is C, which knows ASCII.

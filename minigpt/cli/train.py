@@ -158,7 +158,7 @@ def _waiting_journal(out: str | None) -> Iterator["Journal | None"]:
 
 
 def _say_reading(text: Fields) -> None:
-    """What is read, the first line of a training."""
+    """Print what is read: the first line of a training."""
     from ..data.readers import title
 
     names = ", ".join(map(title, TextConfig(**text).files))
@@ -170,8 +170,8 @@ def _say_reading(text: Fields) -> None:
 def _read_text(
     text: Fields, model: Fields, *, is_for_run: bool = False, journal: "Journal | None" = None
 ) -> "Source":
-    """Read the text and refuse one that is too short, before torch is loaded, which takes seconds;
-    what is found is said, and in the journal how far it is."""
+    """Read the text and refuse one that is too short, before torch is loaded, which takes seconds.
+    What is found is printed; the journal tells how much has been read."""
     from ..data.lengths import check_short_text
     from ..data.source import find_source
     from ..recipe import report
@@ -202,7 +202,7 @@ def _training_settings(
 ) -> tuple[Fields, Fields, Fields]:
     """The fields of TextConfig, GPTConfig and TrainConfig that were given.
 
-    An option that needs a text is refused if none is named; otherwise it is the tales.
+    If no text is named, it is the tales, and options that need a text of the user's are refused.
     """
     text = given_fields(given, TextConfig)
     model = given_fields(given, GPTConfig)
@@ -218,7 +218,7 @@ def _training_settings(
 
 
 def _is_for_any_text(value: Any) -> bool:
-    """Whether an option makes sense for the tales too with this value."""
+    """Whether an option with this value makes sense for the tales, too."""
     from ..runs.base import BASE
 
     return value in (FROM_NOTHING, BASE)

@@ -37,8 +37,8 @@ _SENTENCE_ENDS = re.compile(r"(?<=[.!?…。！？])[\"'”’»」]*\s+|(?<=[�
 def facts(found: FoundModel, text_name: str | None = None) -> dict[str, Any]:
     """What the model is, for the first sentence of the page; what is not known is None.
 
-    text: what to call what it has read, `text_name` or the name of its file; bytes: of all its
-    text; seconds: of training; beginning: what the training began with.
+    text: what to call its text, `text_name` or the name of the file; bytes: the size of all its
+    text; seconds: how long it was trained; beginning: what the training began with.
     """
     seconds = [row["seconds"] for row in _evaluations(found)]
     text = found.config.origin.text if found.config else None

@@ -76,8 +76,8 @@ def build_page(
     weights: Literal["float16", "float32"] = "float16",
     text_name: str | None = None,
 ) -> str:
-    """The page of a model as HTML. `weights` is how they are stored; `text_name` is what to call
-    the text that the model has read; unset: as its file.
+    """The page of a model as HTML. `weights` is the type in which the weights are stored;
+    `text_name` is what to call the text that the model has read, by default the name of its file.
 
     Raises:
         UserError: if the model is too large for a page, or its tokenizer is of a kind that the
@@ -133,7 +133,7 @@ def page_model(
 
 
 def page_config(config: GPTConfig) -> dict[str, Any]:
-    """What the page's engine knows of a model: its config, with sizes that follow filled in."""
+    """What the page's engine knows of a model: its config, and two sizes that follow from it."""
     return {
         **dataclasses.asdict(config),
         "head_size": config.head_size,
@@ -163,7 +163,7 @@ def _is_finite(array: Array, dtype: np.dtype) -> bool:
 
 
 def page_dialogue(dialogue: Dialogue | None) -> dict[str, Any] | None:
-    """Who speaks in the training text and how it writes a turn; None if nobody does."""
+    """Who speaks in the training text and how it writes a turn; None if nobody speaks."""
     if dialogue is None:
         return None
     return {
@@ -229,7 +229,7 @@ def javascript_pattern(pattern: str) -> str:
 
 
 def _both_cases(pattern: str) -> str:
-    """A pattern in which each letter matches in both cases; s also matches ſ, as there."""
+    """A pattern in which each letter matches in both cases; s also matches ſ, as with (?i:...)."""
     is_in_class = False  # between [ and ]
     result = ""
     for c in pattern:

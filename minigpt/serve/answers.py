@@ -53,7 +53,7 @@ class Answer(StreamingResponse):
             super().__init__((), media_type="application/json")  # `stream_response` gets the body
 
     async def __call__(self, *asgi: Any) -> None:
-        """When all is sent, or the client has left, the texts need not go on."""
+        """Send the answer. When all is sent, or the client has left, its texts need not go on."""
         try:
             await super().__call__(*asgi)
         finally:
@@ -150,7 +150,7 @@ class Answer(StreamingResponse):
         }
 
     def _logprobs(self, i: int, steps: list[Step]) -> dict[str, Any]:
-        """Those of all tokens that were read or drawn, seen in the text or not."""
+        """The log-probabilities of all tokens that were read or drawn, seen in the text or not."""
         with_token = [step for step in steps if _is_of_prompt(step) or step.sample != NOT_DRAWN]
         tokens = [self._token(step.token_id, step.log_probability) for step in with_token]
         tops = [
@@ -214,8 +214,9 @@ class _TextSoFar:
         return prompt + whole
 
     def offset(self, step: Step) -> int:
-        """Where the token of the next step begins, in characters of prompt and text, also of what
-        a stop string hides: where its first character begins, perhaps with an earlier token."""
+        """Where the token of the next step begins, in characters of prompt and text, counting those
+        that a stop string hides. A token that begins inside a character counts from the beginning
+        of that character."""
         if self._is_prompt and not _is_of_prompt(step):
             self._is_prompt = False
             self._offset += len(self._decoder.decode(b"", final=True))
@@ -228,7 +229,7 @@ class _TextSoFar:
 
 
 def _is_of_prompt(step: Step) -> bool:
-    """Whether it tells of a token of the prompt. The other kind of step that is not drawn only says
+    """Whether a step tells of a token of the prompt. Another step without a drawn token only says
     that a text ends."""
     return step.sample == NOT_DRAWN and step.stop_reason is None
 

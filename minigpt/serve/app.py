@@ -92,8 +92,8 @@ def with_answerer(config: ServeConfig, dialogue: Dialogue | None) -> ServeConfig
 
 
 def read_key(config: ServeConfig) -> str:
-    """What clients have to send; empty if nothing. A UserError if others than this machine can
-    reach the server without."""
+    """The key that clients have to send; empty if they need none. A UserError if other machines
+    could reach the server without a key."""
     key = os.environ.get("MINIGPT_API_KEY", "")
     if config.api_key_file:
         key = _text_of(Path(config.api_key_file))
@@ -211,7 +211,7 @@ class Api:
         return JSONResponse(error.content(), error.status, headers)
 
     async def page(self, request: Request) -> Response:
-        """The page brings a strict policy of its own, which cannot say who may frame it."""
+        """The page. Its own strict policy cannot say who may frame it: a header does."""
         if not self._page:
             self._page = await run_in_threadpool(build_page, self._found, self._name)
         headers = {"content-security-policy": "frame-ancestors 'none'"}

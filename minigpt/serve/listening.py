@@ -10,8 +10,8 @@ _ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # such as IPv6 where there 
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """A listening socket for each address of a host: localhost may have two. Port 0 is one that is
-    free. A UserError says why it cannot be."""
+    """A listening socket for each address of a host: localhost may have two. Port 0 stands for any
+    free port. A UserError says why it cannot listen."""
     try:
         return _listen(host.strip("[]"), port)
     except (OSError, UnicodeError) as error:  # a name that is none is a UnicodeError

@@ -52,7 +52,8 @@ def read_order(
     granted_tokens = min(order.max_tokens, config.max_tokens)
     stop = order.stop
     words_of_user = _template(config).get("user")
-    if is_chat and words_of_user:  # so ends the model's turn; the limit above is for the client's
+    # What ends the model's turn is not counted above: that limit is for the client's stop strings.
+    if is_chat and words_of_user:
         stop = (*stop, f"\n{words_of_user}")
     elif is_chat and dialogue is not None:
         stop = (*stop, *dialogue.stops)

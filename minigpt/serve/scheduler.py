@@ -52,7 +52,7 @@ class Scheduler:
 
         self._change = threading.Condition()  # of `waiting`
         self._outbox: dict[Job, News] = defaultdict(list)
-        self._sent = 0.0  # when
+        self._sent = 0.0  # when steps were last sent
         self._end = float("inf")  # when all texts have to end
 
     def start(self) -> None:
@@ -62,7 +62,7 @@ class Scheduler:
     # In the event loop
 
     def check_room(self, texts: int) -> None:
-        """An ApiError if so many texts more cannot wait."""
+        """Raise an ApiError if there is no room for so many more texts to wait."""
         most = self.config.max_waiting
         if texts > most:
             message = f"n must be such that there are at most {most} texts (--max-waiting)"
@@ -95,7 +95,7 @@ class Scheduler:
                     self._send()
 
     def step(self) -> None:
-        """Wait for texts; read some tokens of them, and write one of each that is read."""
+        """Wait for texts; read tokens of prompts; write a token of each text in the batch."""
         if self.is_leaving():
             self._end = min(self._end, time.monotonic() + GRACE)
 
@@ -112,7 +112,7 @@ class Scheduler:
             self._write()
 
     def _goes_on(self, text: Text) -> bool:
-        """Whether somebody waits for a text, and there is time; if only time is up, it ends."""
+        """Whether somebody waits for a text, and there is time. If only its time is up, end it."""
         is_late = time.monotonic() > min(text.job.arrived + self.config.max_seconds, self._end)
         if is_late and not text.is_over:
             if text.has_begun:
@@ -133,7 +133,7 @@ class Scheduler:
             left -= self._read_part(self.reading[0])
 
     def _admit(self) -> None:
-        """Give a free place to the first text that waits and whose request has less than half."""
+        """Give a free place to the first waiting text whose request has less than half of them."""
         taken = Counter(text.job for text in (*self.batch, *self.reading))
         if taken.total() == self.places:
             return
@@ -145,8 +145,8 @@ class Scheduler:
                     return
 
     def _read_part(self, text: Text) -> int:
-        """Read tokens of a text, all but its last, which the batch reads; how many it were, and one
-        more. The text joins the batch when all is read."""
+        """Read the next tokens of a text; returns how many, plus one. Its last token is read in the
+        batch, which the text joins when all others are read."""
         order = text.job.order
         is_told = order.echo and not text.has_begun
         if not text.read:

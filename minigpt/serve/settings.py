@@ -19,7 +19,7 @@ LOGITS_AT_ONCE = 1 << 19  # of a prompt that is scored: fewer tokens of a large 
 CLIENTS_OF_A_TEXT = 4  # connections at most, for each text that may wait
 GRACE = 4  # seconds that texts have to end when the server is told to
 PATIENCE = 15.0  # seconds for a client to send its request, or to read on
-SPEAKERS = 100  # of a model's conversations that it is asked for by
+SPEAKERS = 100  # most frequent ones, by whose names a model can be asked for
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")

@@ -53,8 +53,8 @@ class Studio:
         children: the programs that end with the studio.
         text_work: what is read and planned in the background.
         tickets: files for the browser to fetch.
-        turns: of the children that compute while somebody waits.
-        making: makes those files.
+        turns: limit how many children compute at once while somebody waits.
+        making: makes the files that tickets are for.
         logins: who may come in.
         close: ends the studio; trainings go on.
         is_lesson: whether trainings are begun in lesson mode.
@@ -113,8 +113,8 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
 
 
 def _window_routes(tickets: Tickets) -> list[BaseRoute]:
-    """The window at its addresses, which is the same page at each and without any data: its scripts
-    ask for that."""
+    """The window at its addresses: the same page at each, without any data, for which its scripts
+    ask."""
 
     async def window(request: Request) -> Response:
         return FileResponse(WINDOW / "index.html")

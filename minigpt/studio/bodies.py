@@ -22,8 +22,8 @@ class JSONAnswer(JSONResponse):
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """The object in the body of a request, empty if there is no body. Refusal if it is none. What
-    is half a character in it becomes U+FFFD."""
+    """The object in the body of a request, empty if there is no body. Refusal if the body is no
+    JSON object. Half a surrogate pair in it becomes U+FFFD."""
     sent = bytearray()
     async for part in request.stream():
         sent += part

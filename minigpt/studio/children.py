@@ -120,8 +120,8 @@ async def read_child(
 ) -> AsyncGenerator[bytes, None]:
     """Run a command of minigpt in a folder and yield what it prints, as it comes.
 
-    `sent` is its standard input. It is ended when this generator is closed, or after `seconds`.
-    ChildError if it fails.
+    `sent` is the standard input of the command. The command is ended when this generator is closed,
+    or after `seconds`. ChildError if it fails.
     """
     child = await asyncio.create_subprocess_exec(
         *module_command("minigpt", arguments),
@@ -136,12 +136,12 @@ async def read_child(
     assert child.stdout is not None
     assert child.stderr is not None
     problems = asyncio.create_task(child.stderr.read())
-    # Each wait has its own timeout: one around all of them would also cancel whoever reads this
-    # generator, in the middle of what that does with a part.
+    # Each wait has its own timeout: a timeout around all of them would also cancel the caller,
+    # while it handles a part.
     now = asyncio.get_running_loop().time
     end = now() + seconds
     try:
-        with contextlib.suppress(ConnectionError):  # it may not want to read all
+        with contextlib.suppress(ConnectionError):  # the command may not read all of it
             child.stdin.write(sent)
             async with asyncio.timeout_at(end):
                 await child.stdin.drain()

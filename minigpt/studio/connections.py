@@ -50,4 +50,4 @@ class Connection(slow_clients.CountedConnection):
 def _drop_the_oldest(clients: Iterable[Any]) -> None:
     """Drop the oldest connection of those on which no request is being answered."""
     idle = [one for one in clients if one.cycle is None or one.cycle.response_complete]
-    min(idle, key=lambda one: one.since).transport.abort()  # there is one: the newest
+    min(idle, key=lambda one: one.since).transport.abort()  # at least the newest is idle

@@ -9,8 +9,8 @@ class Refusal(Exception):
             413 for too much, 507 for a full disk.
         message: what was wrong and what to do, in a sentence.
         field: the name of the field that was wrong, if it was one.
-        kind: under which name the window has this sentence in its own words, if it has.
-        values: what is filled in there.
+        kind: the name under which the window has its own words for this sentence, if it has any.
+        values: what is filled into those words.
     """
 
     def __init__(

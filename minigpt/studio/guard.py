@@ -29,7 +29,7 @@ _USUAL_PORT = 80  # of http
 _OPEN = "/api/enter"  # the one path behind /api that needs no login
 _MOST_LOGINS = 32
 _SECONDS_OF_A_REFUSAL = 0.01
-_SECONDS_AT_ONCE = 1.0  # so many refusals are given without a wait
+_SECONDS_AT_ONCE = 1.0  # the refusals of so many seconds may be given without a wait
 _POLICY = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -122,14 +122,14 @@ class Turns:
 
 
 class Guard:
-    """An ASGI app that lets through to another what is allowed.
+    """An ASGI app that passes on to another one the requests that are allowed.
 
     A request with a login has it in ``scope["state"]["login"]``.
 
     Args:
         app: what is guarded.
         logins: who may come in.
-        port: that the studio listens at.
+        port: the port that the studio listens at.
     """
 
     def __init__(self, app: ASGIApp, logins: Logins, port: int):

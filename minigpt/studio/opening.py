@@ -97,8 +97,8 @@ def _listening(port: int | None) -> Iterator[list[Any]]:
 
 
 def make_studio_server(app: ASGIApp) -> Server:
-    """The app under uvicorn, which writes no log: addresses hold names of runs, and so would the
-    trace of what was cut off when the studio is closed."""
+    """The app under uvicorn, which writes no log: it would hold names of runs, which are in
+    addresses and in the traceback of a request that is cut off when the studio is closed."""
     options = Config(
         app,
         http=Connection,
@@ -166,7 +166,8 @@ def _post(address: str, body: bytes, headers: dict[str, str]) -> tuple[dict[str,
 
 
 def _show(address: str) -> None:
-    """Show an address in a browser, if there is a screen: one for the terminal would take that."""
+    """Show an address in a browser if there is a screen: a browser for terminals would take over
+    this one."""
     is_desktop = os.name == "nt" or sys.platform == "darwin"
     has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     if is_desktop or has_screen or os.environ.get("BROWSER"):

@@ -1,7 +1,7 @@
 """What can go wrong with a training, as kinds: the window has a sentence for each of them."""
 
 OTHER = "other"  # its message is shown as it is
-# A kind, and words of the messages that are of it. The first that fits counts.
+# A kind of problem, and words by which its messages are known. The first kind that fits counts.
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("disk_full", ("no space left", "disk quota", "make room", "could be written nowhere")),
     ("memory", ("out of memory",)),

@@ -32,8 +32,8 @@ class _Waiting:
 
 
 class Tickets:
-    """The files that wait to be fetched, in a folder of their own that ends with the studio. What a
-    studio has left that was killed is removed when the next one begins."""
+    """The files that wait to be fetched, in a folder of their own that is removed when the studio
+    ends. If the studio is killed, the next one removes what is left."""
 
     def __init__(self) -> None:
         remove_left(_KIND)
@@ -46,9 +46,10 @@ class Tickets:
         return Path(tempfile.mkdtemp(dir=self._folder))
 
     def issue(self, path: Path, name: str, *, is_shown: bool = False) -> str:
-        """The address of a file of :meth:`new_folder`, whose folder is removed when it was fetched.
+        """The address of a file in a folder of :meth:`new_folder`, which is removed with the file
+        when this was fetched.
 
-        It is saved under this name, or it is a page that the browser shows if `is_shown`.
+        The browser saves the file under `name`; with `is_shown` it shows the file as a page.
         """
         self._drop_old()
         ticket = secrets.token_urlsafe(32)

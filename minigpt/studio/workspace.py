@@ -27,7 +27,7 @@ class Workspace:
 
     @property
     def runs(self) -> Path:
-        """All runs, those that a terminal has trained too."""
+        """All runs, also those that were trained in a terminal."""
         return self.root / "runs"
 
     @property
@@ -65,7 +65,7 @@ def new_id() -> str:
 
 
 def is_one_name(name: str) -> bool:
-    """Whether a name is that of something directly in a folder, and not hidden there."""
+    """Whether a name can be that of a file directly in a folder, and not hidden there."""
     has_parts = any(sign in name for sign in "/\\\0")
     return name != "" and not has_parts and not name.startswith(".") and not name_problem(name)
 

@@ -14,7 +14,7 @@ IGNORED = -100  # a target that the loss does not count, as in torch's cross-ent
 
 
 class MarkedTokens:
-    """Token ids of which some are marked: instead of id they are ``~id``, which is negative.
+    """Token ids of which some are marked: a marked id is given as ``~id``, which is negative.
 
     `tokens` are the ids, and `counted` says which of them, ``(n,)``, are not marked.
     """
@@ -22,7 +22,7 @@ class MarkedTokens:
     def __init__(self, tokens: Any, counted: NDArray[np.bool_]):
         self._tokens = tokens
         self._counted = counted
-        self._counted_before = np.concatenate([[0], np.cumsum(counted)])  # each token, (n + 1,)
+        self._counted_before = np.concatenate([[0], np.cumsum(counted)])  # unmarked, (n + 1,)
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -32,21 +32,22 @@ class MarkedTokens:
         return np.where(self._counted[part], ids, ~ids)
 
     def windows_that_count(self, starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-        """Of the windows that begin at `starts` those that have a target that is not marked, among
-        the `length` tokens after the first."""
+        """The `starts` of windows in which not all targets are marked. The targets of a window are
+        the `length` tokens after its first."""
         ends = np.minimum(starts + length, len(self) - 1)  # the last target of each
         counts = self._counted_before[ends + 1] > self._counted_before[starts + 1]
         return starts[counts]
 
     @property
     def first_target(self) -> int:
-        """The first token after the very first that is not marked."""
+        """The place of the first unmarked token, not counting the first of all, which is no
+        target."""
         return 1 + int(self._counted[1:].argmax())
 
 
 def marked(tokens: Any, tokenizer: Tokenizer, dialogue: Dialogue, speaker: str) -> MarkedTokens:
-    """The tokens of conversations with all marked but what one speaker says, to the end of the
-    turn. The name before it, which is given when the model answers, is marked too."""
+    """The tokens of conversations, all marked except what one speaker says, up to the end of each
+    turn. The name before the text is marked, too: it is given when the model answers."""
     return MarkedTokens(tokens, said_by(tokens, tokenizer, dialogue, speaker))
 
 

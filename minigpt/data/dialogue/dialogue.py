@@ -37,7 +37,8 @@ class Dialogue:
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Where an answer ends: after its turn or, if only that tells, where another one begins."""
+        """The texts that end an answer: the end of a turn or, where only the next name ends a turn,
+        this end with the opening of each speaker."""
         if not self.layout.ends_at_name:
             return (self.end,)
         return tuple(f"{self.end}{self.opening(speaker)}" for speaker in self.speakers)
@@ -76,9 +77,10 @@ class Dialogue:
         raise UserError(f"there is no speaker {name!r}; there are {self.listed()}", kind="setting")
 
     def roles(self, answerer: str | None = None) -> dict[str, str]:
-        """The speaker of each role in a chat. The assistant is the answerer, by default a speaker
-        of that name or else the most frequent; the user is the most frequent other speaker. Other
-        roles are in it if a speaker has that name, as in a data set of such messages."""
+        """The speaker of each role in a chat. The assistant is the answerer, by default the speaker
+        called Assistant or else the most frequent one. The user is the speaker called User or else
+        the most frequent other one. Other roles are given only if a speaker has their name, as in a
+        data set of such messages."""
         by_name = {speaker.casefold(): speaker for speaker in self.speakers}
         found = {role: by_name[role] for role in _OTHER_ROLES if role in by_name}
         if answerer is not None:

@@ -6,8 +6,8 @@
     BENVOLIO:
     But new struck nine.                                       I saw nobody.
 
-The name and what goes around it are the same in most turns. A turn ends with an empty line or a
-line end; where its text often has one, as in the third text, only the next name ends it.
+Most turns write the name, and what goes around it, in the same way. A turn ends with an empty line
+or a line end. If turns often have these inside, as in the third text, only the next name ends one.
 """
 
 import re
@@ -20,7 +20,7 @@ from ...tokenizer import BETWEEN_TURNS
 from .script import DIRECTION, HEADING, NamedLine, is_a_name, name_pattern, named_lines
 
 _MOST_LINE_ENDS = 3  # after a turn
-_SELDOM = 0.25  # of the turns: in so many, what ends a turn may be in its text
+_SELDOM = 0.25  # of the turns may have in their text what ends a turn
 _MOST_HELD = 1 << 10  # characters of a line that does not end in its piece
 
 
@@ -86,7 +86,8 @@ class SpeakerCounter:
 
     @property
     def turns(self) -> Counter[str]:
-        """The turns of each speaker. A name that is there once may be any word with a colon."""
+        """The turns of each speaker. Names that occur once may be any words with a colon: they are
+        left out."""
         turns = self._turns + self._count(self._last_line)
         return Counter({name: count for name, count in turns.items() if count > 1})
 

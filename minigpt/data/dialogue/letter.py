@@ -87,7 +87,7 @@ def _texts(part: MIMEPart, content: Content, report: Report) -> Iterator[str]:
 
 
 def _is_file(part: MIMEPart) -> bool:
-    """Whether a part is no text of the letter. One of a kind that there is not is a text."""
+    """Whether a part is no text of the letter. A part of an unknown kind is taken for a text."""
     if part.is_attachment() or part.get_filename():
         return True
     kind = _kind_of(part)
@@ -116,9 +116,9 @@ def _text(part: MIMEPart, content: Content, report: Report) -> str:
 
 
 def _decoded(data: bytes, named: str | None, content: Content, report: Report) -> str:
-    """A text in the encoding that it names. If it names none, or is not in that, it is UTF-8 if it
-    can be, or else in the given encoding, or in Windows-1252; UserError if it can be none of
-    them."""
+    """A text in the encoding that it names. If it names none, or cannot be decoded in this way, it
+    is read as UTF-8, or else in the given encoding, or in Windows-1252; UserError if none of them
+    fits."""
     for encoding in (encoding_called(named or ""), UTF_8):
         try:
             return data.decode(encoding)
@@ -134,7 +134,7 @@ def _unflowed(text: str, is_space_deleted: bool) -> str:
     """A flowed text (RFC 3676) whose paragraphs are lines: a line that ends with a space goes on in
     the next one, if that is quoted as often."""
     lines: list[list[str]] = []  # each in the parts that it had
-    goes_on = -1  # how many marks a line has that goes on; -1 if the last one does not
+    goes_on = -1  # how many marks the last line has if it goes on in the next one, or else -1
     for line in text.splitlines():
         marks, words = _marks_and_text(line)
         is_signature = words == "-- "
@@ -149,7 +149,7 @@ def _unflowed(text: str, is_space_deleted: bool) -> str:
 
 
 def _marks_and_text(line: str) -> tuple[int, str]:
-    """How often a flowed line is quoted, and its text. A space before the text is not of it."""
+    """How often a flowed line is quoted, and its text, without the space before it."""
     words = line.lstrip(">")
     return len(line) - len(words), words.removeprefix(" ")
 

@@ -105,8 +105,8 @@ def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _begins_letter(paragraph: Sequence[bytes], is_after_blank: bool) -> bool:
-    """Whether the first line of a paragraph is the envelope of a letter. In a letter, too, a line
-    can begin with the word: two of three signs tell an envelope."""
+    """Whether the first line of a paragraph is the envelope of a letter. A line of text can begin
+    with From, too, so an envelope has to show two of three signs."""
     if not _ENVELOPE.match(paragraph[0]):
         return False
     return sum((is_after_blank, _has_date(paragraph), _has_header(paragraph))) >= 2
@@ -119,7 +119,7 @@ def _has_date(paragraph: Sequence[bytes]) -> bool:
 
 def _has_header(paragraph: Sequence[bytes]) -> bool:
     """Whether the lines after the first are the header of a letter. Below a line without a date, a
-    single field such as Date: is none: a person writes that, too."""
+    single field such as Date: is not enough: people write such lines in a text, too."""
     header = [line for line in paragraph[1:] if line.strip()]
     if not all(_FIELD.match(line) for line in header):
         return False
@@ -133,8 +133,8 @@ def _unmarked(line: bytes) -> bytes:
 
 
 def _thread_of(letter: EmailMessage, number: int, homes: dict[str, str], ids: set[str]) -> str:
-    """The thread that a letter belongs to, by the letters that it answers. `ids` are those of the
-    letters so far: one that has the same is another letter."""
+    """The thread that a letter belongs to, by the letters that it answers. `ids` are the ids of the
+    letters so far: a letter that repeats one of them gets an id of its own."""
     own = header_of(letter, "message-id").strip()
     if not own or own in ids:
         own = f"letter {number}"

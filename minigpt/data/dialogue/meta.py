@@ -58,7 +58,7 @@ def messages_of_meta(data: dict[str, Any]) -> Iterator[Message]:
 
 
 def repaired(text: str) -> str:
-    """A text whose bytes were taken for Latin-1, as it was; another one as it is."""
+    """The original of a text whose bytes were taken for Latin-1; any other text unchanged."""
     try:
         return text.encode("latin-1").decode("utf-8")
     except (UnicodeEncodeError, UnicodeDecodeError):

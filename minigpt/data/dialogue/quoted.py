@@ -1,7 +1,8 @@
 """What a letter says itself: without what it quotes of another one, and without its signature.
 
-Mailers write who is quoted in the language of their user. So a line that says it is known by what
-it holds in all languages, a date or an address and a colon at its end, and by what follows it.
+Mailers write who is quoted in the language of their user. So a line that says who is quoted is
+known by what it has in all languages (a date or an address, and a colon at its end), and by what
+follows it.
 """
 
 import re
@@ -12,12 +13,12 @@ from .turns import clean_text
 
 QUOTATIONS = "quotations"
 SIGNATURES = "signatures"
-_MOST_BROKEN = 4  # lines that say together who is quoted
-_LONGEST_WHO = 300  # characters of what they say
-_MOST_BETWEEN = 3  # lines with text between what says that a letter is quoted, and its header
+_MOST_BROKEN = 4  # lines that together say who is quoted
+_LONGEST_WHO = 300  # characters of these lines
+_MOST_BETWEEN = 3  # lines with text after a divider, in which the quoted header begins
 _MOST_SIGNED = 10  # lines of a signature that only two dashes or a line begin
-_HEADER_WITHIN = 6  # lines with text
-_LEAST_FIELDS = 3  # of a header, in so many lines
+_HEADER_WITHIN = 6  # lines with text ...
+_LEAST_FIELDS = 3  # ... in which a header has at least so many fields
 
 _WHO = re.compile(r"\S@\S")
 _TIME = re.compile(r"(?<!\d)\d{1,2}[:.]\d{2}(?!\d)")
@@ -98,8 +99,8 @@ def _end_of_quoted(lines: Sequence[str], number: int) -> int:
 
 
 def _drop_who_is_quoted(own: list[str]) -> None:
-    """Take away the last lines, if they say who is quoted below them: a date or an address is in
-    them and, if they are broken, both."""
+    """Remove the last lines if they say who is quoted below: they hold a date or an address. More
+    lines are taken only if these hold both."""
     end = len(own)
     while end > 0 and not own[end - 1].strip():
         end -= 1
@@ -126,7 +127,7 @@ def _may_be_broken(lines: Sequence[str]) -> bool:
     return is_text and not any(line.rstrip().endswith((".", "!", "?", ":")) for line in lines[:-1])
 
 
-# Quotations without one
+# Quotations without a mark
 
 
 def _begins_letter(lines: Sequence[str], number: int) -> bool:
@@ -150,7 +151,7 @@ def _fields_after(lines: Sequence[str], number: int, within: int) -> list[re.Mat
 
 
 def _next_with_text(lines: Sequence[str], number: int, most: int) -> list[str]:
-    """The next lines with text, one of two or so."""
+    """The next lines with text, at most so many; few empty lines may be between them."""
     following = lines[number : number + 3 * most]
     return [line.strip() for line in following if line.strip()][:most]
 
@@ -177,7 +178,7 @@ def _says_who_wrote(lines: Sequence[str], number: int) -> bool:
 
 def _end_of_signature(lines: Sequence[str], number: int) -> int:
     """The number of the line after a signature that begins with this line; this one if none does.
-    What is quoted below a signature is none of it."""
+    What is quoted below a signature does not belong to it."""
     line = lines[number]
     if _is_of_telephone(lines, number):
         return number + 1

@@ -37,8 +37,8 @@ class DialogueKind(NamedTuple):
 
 def kind_of_data(content: Content) -> DialogueKind | None:
     """The kind of a mailbox, or of data (JSON, a table, parquet) that is conversations; None for
-    others. A file whose rows have a text is none. Refused for a channel of Discord that is not in
-    JSON."""
+    other files, such as those whose rows have a text. Refused for a channel of Discord that is not
+    in JSON."""
     if content.reading.plain:
         return None
     _refuse_other_discord(content)
@@ -56,7 +56,7 @@ def kind_of_data(content: Content) -> DialogueKind | None:
 
 
 def _refuse_other_discord(content: Content) -> None:
-    """Refuse a channel of Discord that is not in JSON, unless the text is in a column of it."""
+    """Refuse a channel of Discord that is not in JSON, unless --text-field names a column of it."""
     form = discord.other_format(content.head)
     if form is None or content.reading.text_field in discord.COLUMNS:
         return
@@ -85,8 +85,8 @@ def kind_of_text(content: Content) -> DialogueKind | None:
 
 
 def _kind_of_unknown_chat(content: Content) -> DialogueKind | None:
-    """The kind of a text that looks like a chat of a form that is not known: a plain text, of which
-    that is said; None for others."""
+    """The kind of a text that looks like a chat of an unknown form: it is read as a plain text, and
+    a note says so. None for other texts."""
     if not looks_like_chat(text_head(content)):
         return None
 
@@ -113,7 +113,7 @@ _ReadConversations = Callable[[Content, Report], Conversations]
 
 
 def _kind(kind: str, read: _ReadConversations, *, is_private: bool) -> DialogueKind:
-    """A kind of conversations; if they are private, telephone numbers in them are not told."""
+    """A kind of conversations; if they are private, telephone numbers in them are left out."""
 
     def documents(content: Content, report: Report) -> Iterator[Document]:
         for messages in read(content, report):
@@ -161,7 +161,7 @@ def _kind_of_table(content: Content) -> DialogueKind | None:
     def read(content: Content, report: Report) -> Conversations:
         table = table_of(content, report)
         names = [name.lower() for name in table.names]
-        none = dict.fromkeys(names)  # in a row that ends early
+        none = dict.fromkeys(names)  # for the cells that are missing in a row that ends early
         rows = (none | dict(zip(names, row, strict=False)) for _, row in table.rows if row)
         return form.conversations(rows)
 
@@ -184,7 +184,7 @@ def _kind_of_parquet(content: Content) -> DialogueKind | None:
 
 
 def _form_among(rows: Iterable[Any], content: Content) -> RowForm | None:
-    """The form of the first row that has one, since any row may be odd; None if one before it has
+    """The form of the first row that has one, since any row may be odd; None if a row before it has
     a text."""
     for row in islice(rows, _MOST_ODD):
         if not isinstance(row, Mapping):
@@ -210,8 +210,8 @@ def _kind_of_lines(content: Content) -> DialogueKind | None:
 
 
 def _first_rows(content: Content) -> Iterator[Any]:
-    """What the first lines of a file hold in JSON, up to one that is none; nothing if there is one
-    line, which may be a whole file of another kind."""
+    """What the first lines of a file hold in JSON, up to the first line that is not JSON. Nothing
+    if there is a single line, which may be a JSON file of another kind, unless the name tells."""
     is_named_so = content.name.endswith((".jsonl", ".ndjson"))
     with content.opened() as stream:
         lines = (line for line in stream if line.strip())
@@ -226,8 +226,8 @@ def _first_rows(content: Content) -> Iterator[Any]:
 
 
 def _rows(content: Content) -> Iterator[Mapping[str, Any]]:
-    """The rows of a file of JSON lines; empty ones for what is no row. What is no JSON is a
-    UserError."""
+    """The rows of a file of JSON lines; an empty row for a line with something else. UserError if a
+    line is not JSON."""
     with content.opened() as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():

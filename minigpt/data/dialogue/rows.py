@@ -74,7 +74,7 @@ def speaker_of(role: str) -> str:
 
 
 def _list_in(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """The field that holds the messages, and the fields of each for who and what."""
+    """The field that holds the messages, and the fields of a message for who says what."""
     for form in _LISTS:
         listed, role, content = form
         for message in _listed(row.get(listed)):

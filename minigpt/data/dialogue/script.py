@@ -124,7 +124,7 @@ def scenes(text: str) -> Iterator[list[Message]]:
 
 
 def _without_directions(line: str) -> str:
-    """A line of which nothing is said if it is a direction in brackets."""
+    """A line as it is said; empty if it is a direction in brackets."""
     bare = line.strip()
     is_direction = bare[:1] == "[" and bare[-1:] == "]"
     return "" if is_direction else line
@@ -191,7 +191,7 @@ def _share_said(lines: Sequence[NamedLine], counts: Counter[str]) -> float:
     """The share of the text, from its first turn on, in paragraphs that begin with a name, or in
     lines that do."""
     said = characters = 0
-    is_said = False  # this paragraph
+    is_said = False  # whether a name came before in this paragraph
     has_begun = False
     for line in lines:
         size = len(line.line.strip())

@@ -84,7 +84,7 @@ def clean_text(text: str) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """A text in which telephone numbers, and people who are mentioned by theirs, are not told."""
+    """A text without telephone numbers, also where they mention somebody."""
     if "+" not in text and "@" not in text:
         return text
     return _PHONE_IN_TEXT.sub("(number)", _MENTION.sub("@somebody", text))

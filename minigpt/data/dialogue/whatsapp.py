@@ -43,7 +43,7 @@ _STAMPS = tuple(
     )
 )
 _TIME_ALONE = re.compile(rf"\[(?P<time>{_TIME})(?P<after>{_AFTER})\] ?(?=\*\*)")  # in Markdown
-_DAY = re.compile(r"## .*\d")  # which begins in Markdown
+_DAY = re.compile(r"## .*\d")  # the heading of a day in Markdown
 _LONGEST_STAMP = 120  # characters
 _NAME = re.compile(
     rf"[{_MARKS}]*(?:\*\*)?(?P<name>[^:\n]{{1,80}}?){_SPACE}?[:：](?:\*\*)?(?:{_SPACE}|\n|$)"
@@ -281,8 +281,8 @@ def _are_speakers(names: Counter[str], lines: int) -> bool:
 
 
 def _written(text: str, *, by_program: bool) -> str:
-    """What somebody wrote; nothing if the program wrote it in their place. On iOS, in brackets, it
-    marks that invisibly."""
+    """What somebody wrote; nothing if the program wrote it in their place. `by_program` tells that
+    the program marks such texts with an invisible character, as on iOS."""
     if by_program and text.startswith("\u200e"):
         return ""
     text = text.rstrip()
@@ -303,9 +303,9 @@ def _written(text: str, *, by_program: bool) -> str:
 
 
 def _moments(entries: Sequence[_Line]) -> list[datetime | None]:
-    """When each message of an export was written; None if there is no such day. Where the file does
-    not say in which order day, month and year stand, and which word is the afternoon, it is as time
-    goes on, and as the least of it passes."""
+    """When each message of an export was written; None if there is no such day. The file may not
+    tell in which order day, month and year stand, or which word means the afternoon. Then those are
+    taken with which time goes back least often and, among these, the least time passes."""
     dates = [_numbers(entry.date) for entry in entries]
     orders = [order for order in ("dmy", "mdy", "ymd") if _is_possible(dates, order)] or ["dmy"]
     halves = {entry.half for entry in entries}
@@ -329,7 +329,7 @@ def _moments(entries: Sequence[_Line]) -> list[datetime | None]:
 
 
 def _disorder(moments: Sequence[datetime | None]) -> tuple[int, timedelta]:
-    """How often time goes back, and how much of it passes in all."""
+    """How often time goes back, and how much time passes in all."""
     known = [moment for moment in moments if moment is not None]
     steps_back = sum(after < before for before, after in pairwise(known))
     return steps_back, max(known) - min(known) if known else timedelta.max

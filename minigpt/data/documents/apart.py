@@ -1,7 +1,8 @@
 """Libraries that read PDF and parquet run in a process of their own.
 
-A file can be made so that they never end, fill the memory or crash. Then that process is ended, and
-one line says so. It gets the file as its standard input and prints lines of JSON.
+A file can be made so that such a library never ends, fills the memory or crashes. Then its process
+is ended, and one line says so. The process gets the file as its standard input and prints lines of
+JSON.
 """
 
 import contextlib
@@ -80,10 +81,10 @@ def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
 
 
 def _value(line: bytes, content: Content) -> Any:
-    """The value of a line; the error that it says is raised."""
+    """The value in a line of output. If the line holds an error instead, that is raised."""
     try:
         value = json.loads(line)
-    except ValueError:  # the process was ended in the middle of it
+    except ValueError:  # the process was ended in the middle of the line
         raise Unreadable(content.source, "its reader crashed") from None
     if isinstance(value, dict) and _ERROR in value:
         if value.get("is_refused"):
@@ -96,7 +97,7 @@ def _value(line: bytes, content: Content) -> Any:
 
 
 class Told(Exception):
-    """What is wrong with a file, in words for a person, and its `kind` as of a Refused."""
+    """What is wrong with a file, in words for a person, and its `kind`, as Refused has one."""
 
     def __init__(self, reason: str, kind: str):
         self.kind = kind

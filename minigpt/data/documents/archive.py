@@ -14,9 +14,9 @@ Read = Callable[[Content, Report], Iterator[Document]]
 
 
 def read_archive(content: Content, report: Report, read_member: Read) -> Iterator[Document]:
-    """The documents of all files in an archive, by name; `read_member` reads one and names its
-    kind. What cannot be read is left out. All that is unpacked, however it is nested, is limited by
-    the size of the archive."""
+    """The documents of all files in an archive, in the order of their names. `read_member` reads a
+    file and names its kind; a file that cannot be read is left out. The size of the archive limits
+    how much is unpacked in all, also from archives inside it."""
     kinds: Counter[str] = Counter()
     with opened_zip(content) as archive:
         members = [info for info in archive.infolist() if not info.filename.endswith("/")]

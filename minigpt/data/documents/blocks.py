@@ -11,7 +11,7 @@ from .document import Document
 _LEAST_CHAPTERS = 5  # fewer headings of a level do not cut a text: validation would take too much
 _LEAST_LENGTH = 1000  # characters of a chapter, on average; shorter ones are sections
 _LEAST_LINES = 8  # of verses
-_SHORT = 80  # characters of a line that may be one of a verse
+_SHORT = 80  # characters; lines of verses are shorter
 
 
 class Block(NamedTuple):
@@ -34,7 +34,7 @@ def with_line_breaks(text: str) -> str:
 
 
 def documents_of(parts: Iterable[Sequence[Block]], source: Path) -> Iterator[Document]:
-    """A document for each part that has text. Lines are those of all the text together."""
+    """A document for each part that has text. Their line numbers count through all parts."""
     line = 1
     for part in parts:
         text = joined(part)
@@ -56,8 +56,8 @@ def joined(blocks: Iterable[Block]) -> str:
 def chapters(blocks: Sequence[Block]) -> list[Sequence[Block]]:
     """The blocks, cut before each heading of the chapters; in one part if there are no chapters.
 
-    Chapters are what the highest headings begin that occur often enough; a heading of a part, as of
-    "Book One", stays with the chapter after it."""
+    Chapters begin at the headings of the highest level that has enough of them. A heading directly
+    above one, such as "Book One", stays with the chapter after it."""
     characters = sum(len(block.text) for block in blocks)
     for level in range(1, 7):
         starts = [number for number, block in enumerate(blocks) if block.level == level]
@@ -68,7 +68,7 @@ def chapters(blocks: Sequence[Block]) -> list[Sequence[Block]]:
 
 
 def _cut_before(blocks: Sequence[Block], starts: Sequence[int]) -> list[Sequence[Block]]:
-    """The blocks, cut before these; and before the headings that go before one."""
+    """The blocks, cut before each start, or before the headings directly above it."""
     cuts = []
     for start in starts:
         cut = start
@@ -80,8 +80,8 @@ def _cut_before(blocks: Sequence[Block], starts: Sequence[int]) -> list[Sequence
 
 
 def verses(paragraphs: Sequence[Block]) -> list[Block]:
-    """Paragraphs; if they are lines between which empty paragraphs separate verses or diary
-    entries, as lines. An empty paragraph has no text."""
+    """The paragraphs that have text. If they are lines of verses or of diary entries, which empty
+    paragraphs separate, the lines of a verse or an entry become one block."""
     written = [block for block in paragraphs if block.text]
     empty = len(paragraphs) - len(written)
     is_short = bool(written) and sorted(map(_length, written))[len(written) // 2] < _SHORT

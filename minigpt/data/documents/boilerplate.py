@@ -61,8 +61,8 @@ def without_gutenberg(parts: Iterable[Sequence[Block]], report: Report) -> list[
 def plain_without_gutenberg(blocks: Iterable[str], report: Report) -> Iterator[str]:
     """A plain text, which comes in blocks, without what Project Gutenberg puts around each book.
 
-    In its place come as many line ends and the line between documents, so that lines keep their
-    numbers."""
+    In its place come as many line ends and the mark between documents, so that the lines after it
+    keep their numbers."""
     for is_text, group in groupby(_told(_lines(blocks), report), key=itemgetter(1)):
         if is_text:
             yield from _joined(line for line, _ in group)
@@ -72,7 +72,7 @@ def plain_without_gutenberg(blocks: Iterable[str], report: Report) -> Iterator[s
 
 
 def _joined(lines: Iterable[str]) -> Iterator[str]:
-    """The text of lines in blocks, of which far fewer go through the readers."""
+    """The text of the lines in large blocks, so that far fewer go through the readers."""
     parts: list[str] = []
     size = 0
     for line in lines:
@@ -107,12 +107,12 @@ def _lines(blocks: Iterable[str]) -> Iterator[str]:
 def _told(lines: Iterable[str], report: Report) -> Iterator[tuple[str, bool]]:
     """Each line, and whether it belongs to a text: neither to a header nor to a licence.
 
-    These have only so many characters. So a text that is joined to a book stays, and a book whose
-    last line is missing."""
+    A header or a licence has a limited number of characters. So a text that is joined to a book,
+    before or after it, is kept, and so is a book whose last line is missing."""
     held: deque[str] = deque()  # the last lines, which may be a header
-    size = 0  # characters of these, or of the licence
-    is_beginning = True  # the lines held are all so far: a header may begin with any line
-    is_book = False  # the line that begins one has come, and not the line that ends it
+    size = 0  # characters of the lines held, or of the licence
+    is_beginning = True  # all lines so far are held: a header may begin with any first line
+    is_book = False  # the line that begins a book has come, the line that ends it has not
     is_licence = False
 
     for line in lines:

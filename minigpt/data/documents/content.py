@@ -24,8 +24,8 @@ from .document import Refused, Unreadable
 BLOCK = 1 << 20  # bytes read at a time
 MOST_UNPACKED = 1 << 30  # bytes of all that an archive or a document holds
 MOST_WHOLE = 100 << 20  # bytes of a file, or a part of a document, that is read whole
-MOST_TIMES = 200  # so many times its size may a packed file be when it is unpacked ...
-ALWAYS_UNPACKED = 10 << 20  # ... but so many bytes always may
+MOST_TIMES = 200  # times its packed size that a file may be when it is unpacked ...
+ALWAYS_UNPACKED = 10 << 20  # ... but this many bytes are always allowed
 
 _HEAD = 1 << 16  # bytes by which a file is known
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
@@ -44,12 +44,12 @@ class Content:
         size: int,
         opened: Open,
         reading: ReadingConfig,
-        archive: "Content | None" = None,  # in which it is
+        archive: "Content | None" = None,  # that holds it
     ):
         self.source = source
         self.size = size  # in bytes, as it is packed
         self.reading = reading
-        self.unpacked = 0  # bytes that it was found to hold, with all that is packed in it
+        self.unpacked = 0  # bytes that it was found to unpack to, with archives in it unpacked too
         self._open_packed = opened
         self._archive = archive
 
@@ -69,7 +69,7 @@ class Content:
 
     @cached_property
     def head(self) -> bytes:
-        """How it begins."""
+        """Its first bytes, unpacked."""
         with self.opened() as stream:
             return _read_up_to(stream, _HEAD)
 
@@ -151,20 +151,20 @@ class Content:
         return Refused(self.source, f"{reason}; {remedy}", "too_large")
 
     def most_unpacked(self) -> int:
-        """How many bytes it may have when it is unpacked, by its size. What is in an archive may
-        have what the archive's other files have left."""
+        """How many bytes it may unpack to, by its packed size. A file in an archive may take no
+        more than the other files of the archive have left."""
         most = max(self.limit(MOST_TIMES) * self.size, self.limit(ALWAYS_UNPACKED))
         if self._archive is None:
             return most
         return min(most, self._archive.most_unpacked() - self._archive.unpacked)
 
     def count_unpacked(self, size: int) -> None:
-        """Keep how many bytes it was found to hold. It is opened several times."""
+        """Note how many bytes it was found to unpack to, the most of all times it was opened."""
         self.unpacked = max(self.unpacked, size)
 
 
 def _read_up_to(stream: IO[bytes], most: int) -> bytes:
-    """So many bytes of a stream, or all that it has."""
+    """The first `most` bytes of a stream, or all if it has fewer."""
     parts = []
     left = most
     while left > 0 and (part := stream.read(min(left, BLOCK))):

@@ -42,7 +42,7 @@ def marked_encoding(head: bytes) -> str:
 
 def encoding_called(name: str) -> str:
     """The encoding that a page or a letter means by a name, perhaps misspelt, such as cp-850. UTF-8
-    if it is none that Python knows, and for ASCII, which nobody names who has other letters."""
+    if Python does not know the name, and for ASCII, which UTF-8 includes."""
     for spelling in (name.lower(), re.sub(r"[\W_]", "", name.lower())):
         if spelling in ("ascii", "us-ascii") or spelling.startswith("utf-16"):  # it cannot be true
             return UTF_8
@@ -58,8 +58,8 @@ def encoding_called(name: str) -> str:
 def plain_blocks(content: Content, report: Report) -> Iterator[str]:
     """The text of a plain file, about a megabyte at a time; each line ends with \\n.
 
-    A file that is UTF-8 up to its first byte above 127, and not there, is read as Windows-1252 if
-    that has a character for each byte. UserError if it is no text.
+    A file that is ASCII up to the first byte that is not UTF-8 is read as Windows-1252 if that has
+    a character for each byte. UserError if it is no text.
     """
     with content.opened() as stream:
         for text in _line_ends(_decoded(stream, content, report)):
@@ -130,8 +130,8 @@ class _Decoder:
         return text
 
     def _without_wrong_bytes(self, error: UnicodeDecodeError, is_last: bool) -> str:
-        """What could not be decoded: without a few wrong bytes or, if they are not few, in
-        Windows-1252, in which the file is read from now on."""
+        """The text of a block that could not be decoded. A few wrong bytes are left out; if there
+        are many, this block and the rest of the file are read as Windows-1252, or refused."""
         data = bytes(error.object)
         if self._encoding != FALLBACK or self._content.reading.encoding is not None:
             found = _surveyed(self._content, self._encoding)
@@ -186,7 +186,7 @@ def _remedy(likely: list[str]) -> str:
 
 
 class _Survey(NamedTuple):
-    """What there is in a whole text."""
+    """How well a whole text fits its encoding."""
 
     wrong: int  # bytes that its encoding does not have
     right: int  # characters that tell that it is in this encoding
@@ -206,7 +206,7 @@ class _Survey(NamedTuple):
 
 
 def _surveyed(content: Content, encoding: str) -> _Survey:
-    """What there is in a content."""
+    """The survey of a content."""
     with content.opened() as stream:
         return _survey(iter(lambda: stream.read(BLOCK), b""), encoding)
 

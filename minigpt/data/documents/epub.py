@@ -19,7 +19,7 @@ from .zipped import opened_zip, part_name, part_of
 MIMETYPE = b"application/epub+zip"
 _CONTAINER = "META-INF/container.xml"
 _TEXTS = ("application/x-dtbook+xml", "text/x-oeb1-document")  # in EPUB 2, beside XHTML
-_MOST_FALLBACKS = 10  # one after the other; they may lead back
+_MOST_FALLBACKS = 10  # one after the other; they may lead in a circle
 _LEAST_CHAPTERS = 5  # files of the spine; fewer are no chapters
 
 
@@ -85,7 +85,8 @@ def _why_left_out(item: _Item, names: set[str]) -> str:
 
 
 def _blocks(archive: zipfile.ZipFile, item: _Item, content: Content, report: Report) -> list[Block]:
-    """What a file of the spine has of the text. If that is nothing, it is counted once."""
+    """The blocks of a file of the spine that belong to the text. A file without any is counted
+    once."""
     with part_of(archive, item.name, content) as part:
         page = decoded_page(part.read(), content, report)
     before = report.left_out.total()
@@ -102,7 +103,7 @@ def _blocks(archive: zipfile.ZipFile, item: _Item, content: Content, report: Rep
 
 
 def _with_titles(parts: Sequence[list[Block]]) -> list[list[Block]]:
-    """The parts; one of headings alone goes with the next."""
+    """The parts; a part that has only headings is joined to the next one."""
     joined: list[list[Block]] = []
     titles: list[Block] = []
     for part in parts:
@@ -139,7 +140,7 @@ def _spine(archive: zipfile.ZipFile, content: Content) -> list[_Item]:
 
 
 def _readable(name: str, items: dict[str, _Item]) -> _Item:
-    """The file with this id, or the first that can be read of those that it names in its place."""
+    """The file with this id or, if it is no text, the first text among its fallbacks."""
     item = items.get(name, _Item("", "", ""))
     instead = item
     for _ in range(_MOST_FALLBACKS):

@@ -21,7 +21,7 @@ _IN_MEMORY = 1 << 20  # bytes of a text that is being read
 
 
 class _Kept:
-    """The documents of files, by what tells a file from others."""
+    """The documents of files, each under a key that tells its file from others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,6 +1,6 @@
 """Which kind of file a content is, and what reads it. The first kind that matches does.
 
-The content decides, where it tells; the name only where it does not, as for .csv.
+The content decides where it shows the kind. The name decides only where it does not, as for .csv.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     matches: Callable[[Content], bool]
     read: Read
     has_fields: bool = False  # whether a row has fields of which one holds the text
-    is_converted: bool = False  # whether reading it is work that is not done twice
+    is_converted: bool = False  # whether what was read is kept, since reading takes long
 
 
 def recognise(content: Content) -> Kind:
@@ -53,7 +53,7 @@ def recognise(content: Content) -> Kind:
 
 
 def _zip_kind(content: Content) -> Kind:
-    """Which document a zip file is, or an archive. Its file "mimetype" may say it."""
+    """Which kind of document a zip file is, as its file "mimetype" may say, or an archive."""
     with zipped.opened_zip(content) as archive:
         names = set(archive.namelist())
         mimetype = b""

@@ -34,8 +34,8 @@ _ALPHABETS = {
 
 
 def is_western(sample: bytes) -> bool:
-    """Whether a text may be in Windows-1252: unless a third of its letters are beyond ASCII, or
-    they are of no alphabet in Western Europe and of one in another encoding."""
+    """Whether a text may be in Windows-1252. It may not if more than a third of its letters are
+    beyond ASCII, or if these fit no alphabet of Western Europe but one of another encoding."""
     text = sample.decode(WESTERN, "replace")
     letters = sum(map(str.isalpha, text))
     beyond = sum(letter.isalpha() and not letter.isascii() for letter in text)
@@ -78,8 +78,8 @@ def _share(text: str, alphabets: tuple[str, ...]) -> float:
 
 
 def _letters_of(text: str) -> list[str]:
-    """The letters beyond ASCII. Among them are spaces for what is no letter and stands in a word,
-    and for capitals after a small letter."""
+    """The letters beyond ASCII. Signs in a word that are no letters, and capitals after a small
+    letter, are given as spaces, which are in no alphabet."""
     found = []
     for before, letter, after in zip(" " + text, text, text[1:] + " ", strict=False):
         if letter.isascii():

@@ -22,15 +22,15 @@ class Inside:
     """Where in the page a text is."""
 
     is_left_out: bool = False  # for certain
-    is_guessed: bool = False  # to be around the main part, by the name of a class
+    is_guessed: bool = False  # the name of a class says that it is around the main part
     is_main: bool = False
     is_link: bool = False
-    leads_to_part: bool = False  # of a page, by a link, as the mark of a note does
-    turns_the_page: bool = False  # a link to the next page, or the one before
+    leads_to_part: bool = False  # in a link to a part of a page, as the mark of a note is
+    turns_the_page: bool = False  # in a link to the next page, or the one before
     is_verbatim: bool = False
     is_item: bool = False
-    is_in_item: bool = False  # of a list, perhaps in a heading there
-    is_cited: bool = False  # of another letter, by a letter
+    is_in_item: bool = False  # in an item of a list, perhaps in a heading there
+    is_cited: bool = False  # by a letter, from another letter
     is_signature: bool = False  # of a letter
     level: int = 0
 
@@ -48,7 +48,7 @@ class PageBlock(NamedTuple):
 
 
 def without_contents(found: list[PageBlock], report: Report) -> list[PageBlock]:
-    """The blocks of a chapter without a list of links to the chapters, which may be anywhere."""
+    """The blocks of a chapter without lists of links to the chapters, wherever they stand."""
     kept: list[PageBlock] = []
     for may_be_entries, group in groupby(found, key=_may_be_entry):
         run = list(group)
@@ -62,7 +62,7 @@ def without_contents(found: list[PageBlock], report: Report) -> list[PageBlock]:
 
 
 def _may_be_entry(found: PageBlock) -> bool:
-    """Whether a block may be an entry of a table of contents, in which not all are links."""
+    """Whether a block may be an entry of a table of contents. Not every entry is a link."""
     is_short = len(found.block.text) < _SHORT
     is_item = found.inside.is_in_item and not found.inside.is_verbatim
     return _is_navigation(found) or (is_item and is_short)

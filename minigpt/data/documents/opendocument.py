@@ -111,7 +111,7 @@ class _Text:
         self._lists = 0  # around what is being read
         self._depth = 0  # of tags
         self._left_out_from = 0  # the depth of what is left out; 0 if nothing is
-        self._to_count = ""  # what the report calls it; empty if it is counted
+        self._to_count = ""  # what the report calls it; empty once it is counted
 
     def blocks(self, found: Iterable[Event]) -> list[Block]:
         """All paragraphs, headings and rows; an empty block for an empty paragraph."""

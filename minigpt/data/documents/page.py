@@ -83,7 +83,7 @@ _NOTES = {"footnotes", "footnote", "endnotes", "endnote", "reflist"}  # classes 
 _MARK_IN_LINK = re.compile(r"[#¶§🔗]|\[(?:\d{1,3}|[a-z]|(?:note|nb) \d{1,3})\]|[*†‡]{1,3}")
 _MARK_ABOVE = re.compile(r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§]{1,3})[\])]?")  # the line
 _TURNS_THE_PAGE = {"next", "prev", "previous", "up"}  # what a link is for, as its `rel` says
-_QUOTES = ("‘’", "“”")  # of a quotation in another one, and of one that is in none
+_QUOTES = ("‘’", "“”")  # of a quotation inside another one, and of an outer one
 _FAR = 64  # tags; no tag that many levels up is ended by another
 _SPACE = re.compile(r"\s")
 
@@ -106,7 +106,7 @@ def blocks_of_page(page: str, content: Content, report: Report, is_book: bool) -
 
 def all_blocks(page: str, content: Content, report: Report, *, has_frame: bool) -> list[PageBlock]:
     """The paragraphs and headings of a page, each with where it is. If the page has a frame, what
-    is certainly none of its main part is left out."""
+    is certainly not part of the main part is left out."""
     reader = _Reader(content, report, has_frame)
     for part in tags_and_text(page):
         if isinstance(part, Tag):
@@ -127,11 +127,11 @@ class _Reader:
         self._most_nested = content.limit(MOST_NESTED)
         self._has_frame = has_frame
         self._open: list[_Open] = []
-        self._how_many: Counter[str] = Counter()  # are open, of each name
+        self._how_many: Counter[str] = Counter()  # tags are open, by name
         self._parts: list[str] = []  # of the paragraph that is being read
         self._links = 0  # characters of it that are links
-        self._to_parts = 0  # those that lead to a part of a page
-        self._turns_the_page = False  # whether one of its links does
+        self._to_parts = 0  # characters of it in links to a part of a page
+        self._turns_the_page = False  # whether it has a link to the next page, or the one before
         self._inside = Inside()  # where it is
         self._rows: list[list[list[PageBlock]]] = []  # of tables: cells of blocks
 
@@ -267,7 +267,7 @@ class _Reader:
         self._report.leave_out("marks of notes")
 
     def end_paragraph(self) -> None:
-        """What was read since the last paragraph is one."""
+        """End the paragraph: all that was read since the last one."""
         text = "".join(self._parts)
         links = len(text) if self._turns_the_page else self._links
         self._parts = []
@@ -345,7 +345,7 @@ class _Reader:
         return inside
 
     def _why_left_out(self, tag: Tag) -> str:
-        """Why what is in a tag is certainly not read; empty if it is read."""
+        """Why the content of a tag is certainly left out; empty if it is read."""
         attributes = tag.attributes
         if not attributes and tag.name not in _FRAME and tag.name != "header":
             return ""
@@ -378,8 +378,8 @@ class _Reader:
 
 
 def _cites(tag: Tag) -> bool:
-    """Whether a tag is around what a letter cites of another one, as mailers write it. A quotation
-    that the writer made has nothing that says so."""
+    """Whether a tag is around what a letter cites of another one, as mailers write it. Quotations
+    that the writer made are not marked in this way."""
     attributes = tag.attributes
     if tag.name != "blockquote":
         return attributes.get("name") == "quote"
@@ -395,7 +395,7 @@ def _signs(tag: Tag) -> bool:
 
 
 def _looks_like_navigation(tag: Tag) -> bool:
-    """Whether the name of its class says that a tag is around the text."""
+    """Whether the name of its class says that a tag holds what is around the text."""
     if not tag.attributes or tag.name in _NEVER_AROUND:
         return False
     names = [*tag.attributes.get("class", "").split(), tag.attributes.get("id", "")]

@@ -23,7 +23,8 @@ def read_parquet(content: Content, report: Report) -> Iterator[Document]:
 
 
 def rows_of(content: Content, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a parquet file, with those of some columns that it has; none if it has none."""
+    """The rows of a parquet file, with those of `columns` that it has. There are no rows if it has
+    none of the columns."""
     wanted = list(columns)
     if importlib.util.find_spec("pyarrow") is None or not _may_name(content, wanted):
         return
@@ -33,7 +34,7 @@ def rows_of(content: Content, columns: Iterable[str]) -> Iterator[dict[str, Any]
 
 
 def _may_name(content: Content, columns: Iterable[str]) -> bool:
-    """Whether the end of a file may name one of these columns, which is found out at once."""
+    """Whether the end of a file may name one of these columns: a quick look, without pyarrow."""
     with content.seekable() as stream:
         size = stream.seek(0, 2)
         stream.seek(max(size - _LONGEST_FOOTER, 0))

@@ -1,8 +1,8 @@
 """What a parquet file holds, by pyarrow: a program that `apart.read_apart` starts.
 
 `texts COLUMN MOST` prints lists of the texts of a column, a few rows at a time; null for a row
-without text. `rows COLUMNS MOST` prints lists of rows, each with those of the columns, a list in
-JSON, that the file has. MOST is the number of bytes that may be unpacked.
+without text. `rows COLUMNS MOST` prints lists of rows; COLUMNS is a list in JSON, and each row has
+those of the columns that the file has. MOST is the number of bytes that may be unpacked.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ def texts(stream: Any, column: str, most_unpacked: int) -> Iterator[list[str | N
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of a column; texts as bytes, since one that is damaged would else refuse all."""
+    """The values of a column; texts as bytes, since a damaged one would make all unreadable."""
     import pyarrow
 
     is_text = pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)
@@ -47,7 +47,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _text(value: Any) -> str | None:
-    """A value as text, which may come as bytes; None if it is none."""
+    """A value, which may come as bytes, as text; None if it is no text."""
     if isinstance(value, bytes):
         with contextlib.suppress(UnicodeDecodeError):
             return value.decode()
@@ -55,7 +55,7 @@ def _text(value: Any) -> str | None:
 
 
 def rows(stream: Any, columns: list[str], most_unpacked: int) -> Iterator[list[dict[str, Any]]]:
-    """The rows, with those of some columns that there are."""
+    """The rows, with those of `columns` that the file has."""
     from pyarrow import parquet
 
     file = parquet.ParquetFile(stream)

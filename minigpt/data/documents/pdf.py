@@ -30,7 +30,7 @@ _PAGE_OF = re.compile(r"\W*(?:page|seite|p\.)\s*\d{1,4}(?:\s*(?:/|of|von)\s*\d{1
 _ENTRY_PAGE = re.compile(r"(?:\d{1,4}|[ivxlc]{1,7})$", re.I)  # at the end of such an entry
 _ENTRY_END = 40  # characters that tell
 _LONGEST_HEADER = (
-    80  # characters of what may stand beside one, or of a title in a table of contents
+    80  # characters; the same holds beside a page number, and for a title in a table of contents
 )
 _FEWEST_ENTRIES = 5  # of a table of contents on a page ...
 _FEWEST_BELOW_HEADING = 3  # ... that has its heading
@@ -59,8 +59,8 @@ class _Line(NamedTuple):
 
     text: str
     height: int = 0  # where it stands on its page
-    level: int = 0  # if a chapter begins with it: 1
-    ends_box: bool = False  # of lines that stand together
+    level: int = 0  # 1 if a chapter begins with it
+    ends_box: bool = False  # whether it is the last of lines that stand together
     is_last: bool = False  # on its page
 
 
@@ -144,7 +144,7 @@ def _readable(text: str) -> str:
     """The text of a line in usual letters, with single spaces."""
     told = text.replace(_UNTOLD, "").rstrip()
     if told.endswith(_SOFT_HYPHEN):
-        told = f"{told[:-1]}-"  # at the end of a line it is seen
+        told = f"{told[:-1]}-"  # at the end of a line a soft hyphen is printed
     return in_one_line(_FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), told))
 
 
@@ -172,7 +172,7 @@ def _letters(text: str) -> str:
 
 def _without_contents(page: list[_Line], report: Report) -> list[_Line]:
     """The lines of a page without its table of contents: from the heading, or else the first entry,
-    to the last line that can only be in one. Numbers of pages may be lines of their own."""
+    to the last entry or page number, which may be a line of its own."""
     begin = next((at for at, line in enumerate(page) if is_heading_of_contents(line.text)), None)
     fewest = _FEWEST_ENTRIES if begin is None else _FEWEST_BELOW_HEADING
     if begin is None:
@@ -200,7 +200,7 @@ def _is_number(line: _Line) -> bool:
 
 
 def _without_edges(pages: Sequence[list[_Line]], report: Report) -> list[_Line]:
-    """The lines of all pages, without those at the edges that are on several, and page numbers."""
+    """The lines of all pages, without page numbers and lines that several pages have at an edge."""
     edges = [(_at_edge(page, is_top=True), _at_edge(page, is_top=False)) for page in pages]
     often: Counter[_Pattern] = Counter()
     for place, both in enumerate(edges):
@@ -226,8 +226,8 @@ def _without_edges(pages: Sequence[list[_Line]], report: Report) -> list[_Line]:
 
 
 class _Pattern(NamedTuple):
-    """What lines on several pages have in common: their texts, perhaps but for a number that counts
-    with the pages."""
+    """What lines on several pages have in common: their text, perhaps except for a number that goes
+    up with the pages."""
 
     text: str
     first: int | None = None  # what the number is on the first page, if there is one
@@ -240,7 +240,7 @@ class _Pattern(NamedTuple):
 
     @property
     def least(self) -> int:
-        """On how many pages such lines are no accident."""
+        """The number of pages from which on such lines are no accident."""
         is_natural = self.first == 1 and self.pages == 1
         return _LEAST_COUNTED if is_natural else _LEAST_REPEATED
 
@@ -279,8 +279,8 @@ def _at_edge(page: Sequence[_Line], is_top: bool) -> list[list[_Line]]:
 
 
 def _is_edge(row: Sequence[_Line], place: int, repeated: set[_Pattern]) -> bool:
-    """Whether lines of the same height are page headers or numbers. Beside the number of a page all
-    are."""
+    """Whether lines of the same height are page headers or numbers. If one is a page number, short
+    lines beside it are headers."""
     if any(line.level for line in row):
         return False
     found = [_patterns(line, place) & repeated for line in row]
@@ -317,8 +317,8 @@ def _paragraphs(lines: Sequence[_Line], report: Report) -> list[Block]:
 
 
 def _is_entry(line: _Line) -> bool:
-    """Whether a line is an entry of a table of contents: dots lead to a page number. They may be
-    lines of their own."""
+    """Whether a line is an entry of a table of contents: dots lead to a page number. The dots may
+    be a line of their own."""
     if not line.text.strip(". "):
         return True
     end = line.text[-_ENTRY_END:].replace(" ", "")
@@ -345,8 +345,8 @@ def _ends(paragraph: Sequence[_Line], following: _Line, usual: int) -> bool:
 
 
 def _joined(lines: Sequence[_Line], words: Counter[str]) -> Block:
-    """A paragraph of lines, in one. A hyphen at the end of a line stays if the text has the word
-    with it elsewhere, and not without."""
+    """The lines of a paragraph as one. A hyphen at the end of a line stays if the text has the word
+    more often with a hyphen than without."""
     text = lines[0].text
     for line in lines[1:]:
         hyphen = _HYPHEN.search(text[-_LONGEST_WORD:])

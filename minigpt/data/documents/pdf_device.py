@@ -45,7 +45,7 @@ class Layouts:
 
 
 class _Interpreter(PDFPageInterpreter):
-    """Says the properties of marked content to the device, which a page may have by their names."""
+    """Tells the device the properties of marked content, which a page may refer to by name."""
 
     def do_BMC(self, tag: Any) -> None:
         self.device.begin_tag(tag)

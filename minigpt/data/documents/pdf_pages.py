@@ -1,9 +1,9 @@
 """The lines of each page of a PDF, by pdfminer.six: a program that `apart.read_apart` starts.
 
-It prints the outline first, as [number of a page, title] of the entries of the highest level that
-has several, and how many pages the file says it has. Then it prints of each page its boxes, whether
-it shows a picture and how many of its figures hold texts; or that the page is damaged. A box is a
-list of lines that stand together, each with how high it stands on the page.
+It prints the outline first: [page number, title] for each entry of the highest level that has
+several, and how many pages the file says it has. Then it prints for each page its boxes, whether it
+shows a picture and how many of its figures hold texts; or that the page is damaged. A box is a list
+of lines that stand together, each with its height on the page.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from .apart import Told, answer
 from .right_to_left import has_right_to_left, in_order_of_reading, is_from_right
 
 _MOST_ENTRIES = 10_000  # of an outline
-_SAME_PLACE = 0.2  # of a letter's width: so near to the one before, it is that letter again
+_SAME_PLACE = 0.2  # of its width: so near to the same letter before, a letter is printed again
 _GAP = 0.1  # of a letter's size: so far from the one before, another word begins
 
 
@@ -44,7 +44,7 @@ def pages(stream: Any) -> Iterator[Any]:
 
 
 def _page(layouts: Any, page: Any) -> dict[str, Any]:
-    """What a page holds. One that is damaged does not cost the others."""
+    """What a page holds. If it is damaged, the other pages are still read."""
     from pdfminer.layout import LTFigure, LTImage
 
     if page.is_damaged:

@@ -22,8 +22,8 @@ def read_plain(content: Content, report: Report) -> Iterator[Document]:
     """The text of a plain file in pieces of about a megabyte.
 
     A line <|endoftext|> separates two documents, and the empty lines around it belong to neither.
-    Documents of white space alone are left out, and
-    so are characters that nobody sees. Line ends of Windows and of old Macs become \\n."""
+    Documents of white space alone are left out, and so are characters that nobody sees. Line ends
+    of Windows and of old Macs become \\n."""
     blocks = map(without_invisible, plain_blocks(content, report))
     kept = plain_without_gutenberg(blocks, report)
     return without_blank_ones(separated(kept, content.source))
@@ -32,8 +32,9 @@ def read_plain(content: Content, report: Report) -> Iterator[Document]:
 def documents_in_rows(
     rows: Iterable[tuple[int, Any]], source: Path, report: Report
 ) -> Iterator[Document]:
-    """The documents of rows, each a line's number and its text: one each, or several with marks. A
-    row whose text is null, a number or the like is a row without text."""
+    """The documents of rows, each given as a line number and a text. A text is one document, or
+    several if there are marks in it. A row whose text is null, a number or the like is a row
+    without text."""
     for line, value in rows:
         text = without_invisible(value) if _is_text(value) else ""
         if MARK in text:
@@ -56,8 +57,8 @@ def _is_text(value: Any) -> bool:
 def separated(blocks: Iterable[str], source: Path) -> Iterator[Document]:
     """The documents of a text in blocks."""
     held = "\n"  # a text begins as a line does: as if a line end had come before
-    line = 0  # that of this line end
-    is_start = True  # of the text: the line end is still there
+    line = 0  # the number of the line that this line end ends
+    is_start = True  # of the text: that line end has to be removed yet
     is_first = True  # the next piece is the first of its document
     follows_mark = False  # nothing but line ends has come since the last mark
 
@@ -96,9 +97,10 @@ def separated(blocks: Iterable[str], source: Path) -> Iterator[Document]:
 
 
 def _where_a_separator_may_begin(text: str) -> int:
-    """The place in a text from which on it may be the beginning of a separator; or its end."""
+    """The place from which on the end of a text may begin a separator; its length if there is
+    none."""
     last_line = text.rfind("\n") + 1
-    if last_line == 0:  # there is no line end, with which a separator begins
+    if last_line == 0:  # a separator begins with a line end, and there is none
         return len(text)
     may_be_mark = MARK.startswith(text[last_line:].strip(" \t"))
     if not may_be_mark:

@@ -9,8 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-# Of each sign one letter: from right to left R, from left to right L, in a number N, between two
-# numbers S, beside a number T, a mark on a letter M, anything else O.
+# The kind of a sign as one letter: R from right to left, L from left to right, N in a number,
+# S between two numbers, T beside a number, M a mark on a letter, O anything else.
 _KINDS = {
     "R": "R", "AL": "R", "L": "L", "EN": "N", "AN": "N", "ES": "S", "CS": "S", "ET": "T",
     "NSM": "M",
@@ -35,7 +35,7 @@ def has_right_to_left(signs: Sequence[str]) -> bool:
 
 def in_order_of_reading(signs: Sequence[str], is_from_right: bool) -> str:
     """The text of a line, whose signs are given from left to right. A sign may be several letters,
-    as a ligature is; `is_from_right` is what the text around it is."""
+    as a ligature is; `is_from_right` is whether the text around the line is from right to left."""
     kinds = "".join(map(_kind, signs))
     if is_from_right:
         return _from_right(signs, kinds)
@@ -67,7 +67,8 @@ def _runs(signs: Sequence[str], kinds: str) -> Iterator[tuple[str, bool]]:
 
 
 def _kind(sign: str) -> str:
-    """What a sign is for its order, by its first letter that tells. Marks of direction are none."""
+    """The kind of a sign: of its first letter that is R, L or N, or else of its first letter. Marks
+    of direction do not count."""
     letters = [letter for letter in sign if unicodedata.category(letter) != "Cf"]
     kinds = [_KINDS.get(unicodedata.bidirectional(letter), "O") for letter in letters]
     return next((kind for kind in kinds if kind in "RLN"), kinds[0] if kinds else "O")

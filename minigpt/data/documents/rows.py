@@ -185,7 +185,8 @@ def _cells(content: Content, report: Report) -> Iterator[tuple[int, str | None]]
 
 
 def _delimiter(header: str, text_field: str) -> str:
-    """What separates the cells: what sets the text's column apart, or else is most often there."""
+    """What separates the cells: the sign that sets the column of the text apart, or else the most
+    frequent one."""
     for delimiter in _DELIMITERS:
         names = [name.strip(' \n"').lower() for name in header.split(delimiter)]
         if len(names) > 1 and text_field.lower() in names:

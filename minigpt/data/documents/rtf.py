@@ -28,7 +28,7 @@ _LEFT_OUT = {
     "tc",
 }  # fmt: skip
 _READ = ("shppict", "nesttableprops")  # although \\* lets programs ignore them
-_DRAWINGS = ("shpinst", "do")  # of which only the text boxes in them are read
+_DRAWINGS = ("shpinst", "do")  # only the text boxes in them are read
 _BOXES = ("shptxt", "dptxbxtext")
 _BULLETS = ("listtext", "pntext")  # what goes before an item of a list
 _COUNTED = {"footnote": "footnotes", "annotation": "comments"}
@@ -54,7 +54,7 @@ class _Group:
 
     is_left_out: bool = False
     is_hidden: bool = False  # by its format
-    is_drawing: bool = False  # but none of its text boxes
+    is_drawing: bool = False  # in a drawing, outside its text boxes
     boxes: int = 0  # text boxes around it
     is_stylesheet: bool = False
     style: int = 0  # of the paragraph, by its number
@@ -94,7 +94,7 @@ class _Reader:
         self._usual_font = 0
         self._encodings: dict[int, str] = {}  # of fonts that have their own
         self._group = _Group()
-        self._groups: list[_Group] = []  # around it
+        self._groups: list[_Group] = []  # around that group
         self._blocks: list[Block] = []
         self._styles: dict[int, bytes] = {}  # the names of paragraphs' styles, by their numbers
         self._paragraph = _Paragraph()

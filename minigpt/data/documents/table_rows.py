@@ -4,7 +4,7 @@ from .blocks import Block
 
 
 class TextWithTables:
-    """Blocks in the order of a text. Those in the cells of a row come as its line when it ends."""
+    """Blocks in the order of a text. Blocks in the cells of a row become a line at its end."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -15,7 +15,7 @@ class TextWithTables:
         self._rows.append([])
 
     def begin_cell(self) -> None:
-        """A cell of the innermost row begins; outside of a row nothing does."""
+        """A cell of the innermost row begins; outside of a row nothing happens."""
         if self._rows:
             self._rows[-1].append([])
 
@@ -37,8 +37,8 @@ class TextWithTables:
 
 
 def row_of(cells: list[list[Block]]) -> list[Block]:
-    """The row of a table as a line, with tabs between its cells. If only one has text, it is there
-    for the layout, and what it holds is as good as outside."""
+    """The row of a table as a line, with tabs between its cells. If only one cell has text, the
+    table is there for the layout: the blocks of the cell are returned as they are."""
     written = [[block for block in cell if block.text] for cell in cells]
     filled = [cell for cell in written if cell]
     if len(filled) <= 1:

@@ -1,7 +1,7 @@
 """The tags and the text of an HTML page, in time that grows with its length however damaged it is.
 
 The standard library's parser takes hours for some pages of a megabyte, in the versions of Python
-before its repair in 2025. And a page of a browser needs less than it offers.
+before its repair in 2025. Pages need less than that parser offers.
 """
 
 import html
@@ -29,7 +29,7 @@ class Tag(NamedTuple):
 
 
 def tags_and_text(page: str) -> Iterator[Tag | str]:
-    """The tags of a page and the text between them, in which &amp; and the like are part_name.
+    """The tags of a page and the text between them, in which &amp; and the like are decoded.
     Comments, declarations and the content of scripts and styles are left out."""
     position = 0
     never_closed: set[str] = set()  # scripts and the like, and comments
@@ -66,7 +66,7 @@ def tags_and_text(page: str) -> Iterator[Tag | str]:
 
 
 def _text(text: str) -> str:
-    """A text in which &amp; and the like are part_name."""
+    """A text in which &amp; and the like are decoded."""
     if "&" not in text:
         return text
     try:
@@ -76,7 +76,7 @@ def _text(text: str) -> str:
 
 
 def _after(page: str, end: str, position: int) -> int:
-    """The place after the next `end`; that of the page's end if there is none."""
+    """The place after the next `end`; the end of the page if there is none."""
     found = page.find(end, position)
     return len(page) if found < 0 else found + len(end)
 
@@ -92,7 +92,7 @@ def _end_of_comment(page: str, begin: int, never_closed: set[str]) -> int:
 
 
 def _end_of_tag(page: str, position: int) -> int:
-    """The place after a tag. Its attributes may hold > in quotes; one that is never closed takes
+    """The place after a tag. Its attributes may hold > in quotes. A tag that is never closed takes
     the rest of the page, as in browsers."""
     place = position
     while (found := _NEXT_IN_TAG.search(page, place)) is not None:
@@ -102,7 +102,7 @@ def _end_of_tag(page: str, position: int) -> int:
         before = page[max(position, found.start() - _FAR) : found.start()]
         is_value = before.rstrip().endswith("=")
         close = page.find(found[0], found.end()) if is_value else found.start()
-        if close < 0:  # the quote is never closed: it is none
+        if close < 0:  # the quote is never closed, so it begins no value
             return _after(page, ">", position)
         place = close + 1
     return len(page)

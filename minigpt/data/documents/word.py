@@ -53,7 +53,7 @@ def _main_part(archive: zipfile.ZipFile, content: Content) -> str:
 
 
 def _styles(archive: zipfile.ZipFile, main: str, content: Content) -> dict[str, Style]:
-    """The styles by their ids, which differ between languages as their names do not."""
+    """The styles by their ids. Ids differ between the languages of Word, names do not."""
     name = part_name("styles.xml", main)
     if name not in archive.namelist():
         return {}
@@ -97,7 +97,7 @@ class _Paragraph:
 
     @property
     def is_entry(self) -> bool:
-        """Whether it is one of a table of contents, or its heading."""
+        """Whether it is an entry of a table of contents, or the heading of one."""
         return self.style.startswith("toc ")
 
     def block(self) -> Block:
@@ -115,10 +115,10 @@ class _Text:
         self._report = report
         self._text = TextWithTables()
         self._open: list[_Paragraph] = []  # the last one is inside the others: in a text box
-        self._before: list[str] = []  # the paragraphs that go on in the next one
+        self._before: list[str] = []  # the parts of paragraphs that go on in the next
         self._in_properties = False  # of a paragraph
-        self._is_hidden = False  # the run of text in one format
-        self._has_hidden = False  # text in it
+        self._is_hidden = False  # whether this run, a text in one format, is hidden
+        self._has_hidden = False  # whether the run has text that is hidden
 
     def blocks(self, found: Iterable[Event]) -> list[Block]:
         """All paragraphs, headings and rows; an empty block for an empty paragraph."""
@@ -229,7 +229,7 @@ class _Text:
             self._text.add(paragraph.block())
 
     def _end_before(self) -> None:
-        """A paragraph that goes on in the next one is whole if there is none."""
+        """End a paragraph that was to go on in the next one: there is no next one."""
         if self._before:
             paragraph = _Paragraph()
             paragraph.parts = self._before

@@ -47,7 +47,7 @@ class Watch:
         self._until = 0.0
 
     def state(self) -> tuple[State, str]:
-        """The state, at most half a second old, and what differs where it has changed."""
+        """The state, at most half a second old, and a key that changes with the state."""
         with self._lock:
             if time.monotonic() >= self._until:
                 self._seen = self._look()
@@ -139,7 +139,7 @@ class EventStream(Response):
         if self._run is not None:
             rows, self._cursor = rows_after(self._run, self._cursor)
             events += rows
-            if rows:  # those before it are of this cursor only all together
+            if rows:  # the cursor stands after all of them, so only the last row has it
                 rows[-1]["id"] = self._cursor
         return events
 

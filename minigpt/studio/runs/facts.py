@@ -83,8 +83,8 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
     saved = read_best(folder / WEIGHTS)
     bits = kept_row(evaluations).get("val_bits_per_byte")
     if saved is not None and math.isfinite(saved["val_bits_per_byte"]):
-        # There may be no row of it; infinite are those of a training that was stopped before its
-        # first evaluation.
+        # The evaluation of these weights may have no row. The loss is infinite if the training was
+        # stopped before its first evaluation.
         bits = saved["val_bits_per_byte"]
 
     step, step_time = _last_step(folder / STEPS)
@@ -116,7 +116,7 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
 
 
 def signature_of(folder: Path) -> Signature:
-    """Changes whenever one of the files does that facts are read from."""
+    """A value that changes whenever one of the files changes from which facts are read."""
     return tuple(version_of(f"{folder}/{name}") for name in _FILES)
 
 
@@ -196,7 +196,8 @@ def _curve(
 
 
 def _copied(folder: Path) -> dict[str, Any] | None:
-    """How much the run copies, and of an unseen page; None if that is not known of its weights."""
+    """How much the run copies, and how much an unseen page would; None if that was not measured
+    with its present weights."""
     known = version_of(folder / JOURNAL / COPIED)
     weights = version_of(folder / WEIGHTS)
     if known is None or weights is None or known[0] < weights[0]:

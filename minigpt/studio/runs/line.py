@@ -21,7 +21,7 @@ from .trainings import PROGRAM, start_command, write_stop
 
 _SECONDS = 1.0  # from one look to the next
 _SLEPT = 5.0  # seconds more than that between two looks: the computer has slept
-_WAKING = 12.0  # seconds in which what still trains shows that it does
+_WAKING = 12.0  # seconds in which a training that still runs shows it
 
 _log = logging.getLogger(__name__)
 
@@ -79,8 +79,8 @@ class Line:
         return first
 
     def _start(self, run: Path, job: TrainingJob) -> None:
-        """Start a training. That it was started is written down first: two of them would disturb
-        each other, while one that was not can be asked for again."""
+        """Start a training. That it was started is written down first: a training that was never
+        started can be asked for again, but two processes would disturb each other."""
         for name in (HELD, STOP, LOG):
             (run / JOURNAL / name).unlink(missing_ok=True)
         write_job(run, replace(job, is_waiting=False, started=time.time(), stop=None))
@@ -94,7 +94,7 @@ class Line:
         except OSError as error:
             text = f"error: it could not be started: {error.strerror or error}\n"
             (run / JOURNAL / LOG).write_text(text, encoding="utf-8")
-            (run / JOURNAL / HELD).touch()  # nothing is on its way
+            (run / JOURNAL / HELD).touch()  # no process is about to begin
 
     def _watch(self) -> None:
         while not self._is_closing.is_set():

@@ -55,7 +55,7 @@ class Making:
             return self._tickets.issue(file, file.name)
 
     async def copy(self, run: Path) -> str:
-        """The address of an archive with a run, without what only goes on with its training."""
+        """The address of an archive with a run, without what is only needed to go on training."""
         async with self._folder() as folder:
             file = folder / f"{run.name}.zip"
             await run_in_threadpool(_pack, _files_to_copy(run), run.parent, file)

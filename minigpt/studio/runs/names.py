@@ -44,8 +44,8 @@ def free_folder(workspace: Workspace, run: Path, into: Path, name: str) -> Path:
 
 
 def _like(workspace: Workspace, into: Path, name: str, but: Path | None = None) -> Iterator[Path]:
-    """Folders called `name`, name-2, name-3 and so on that no run has, nor one in the bin, `but`
-    one. Some systems take large and small letters for the same."""
+    """Folders called `name`, name-2, name-3 and so on, without the names of runs, also those in the
+    bin; the run `but` does not count. Some systems take large and small letters for the same."""
     there = [path for path in (*_inside(workspace.runs), *_inside(workspace.bin)) if path != but]
     taken = {path.name.casefold() for path in there}
     for number in itertools.count(1):

@@ -97,7 +97,7 @@ def remove_run(run: Path) -> None:
 
 @contextlib.contextmanager
 def _remains_of(run: Path) -> "Iterator[Remains | None]":
-    """What there is of a run; None if its training has not come so far that it is one."""
+    """What there is of a run; None if it has neither a config nor weights yet."""
     if not any((run / name).exists() for name in (CONFIG, WEIGHTS)):
         yield None
         return
@@ -207,8 +207,8 @@ def _origin(workspace: Workspace, run: Path) -> tuple[str | None, str | None]:
 
 
 def _of_unfinished(workspace: Workspace, run: Path, job: TrainingJob) -> str | None:
-    """The fingerprint of a text whose tokens a training has made that then came no further; of any
-    other None."""
+    """The fingerprint of the text of a training that has made its tokens but then came no further;
+    None for any other training."""
     has_tokens = any(row["phase"] == "tokens" for row in read_phases(run))
     files = workspace.texts / Path(str((job.text or {}).get("id"))).name / FILES
     if not has_tokens or not files.is_dir():

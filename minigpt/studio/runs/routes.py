@@ -109,7 +109,7 @@ def _folder_or_none(workspace: Workspace, name: str) -> Path | None:
 
 async def ask(request: Request) -> Response:
     """POST {"text", "name", "minutes", "settings"}: put a training into the line; its name and
-    place there. Without settings they are those that were chosen for the text."""
+    place there. Without "settings" it has those that were chosen for the text."""
     studio = _studio(request)
     sent = await read_json(request)
     text = sent.get("text")
@@ -210,7 +210,7 @@ async def delete_all_of_text(request: Request) -> Response:
 
 
 async def delete_all_of_run(request: Request) -> Response:
-    """POST {"sure"}: the same of the text that a run has learned from."""
+    """POST {"sure"}: as `delete_all_of_text`, for the text that a run has learned from."""
     studio = _studio(request)
     run = _run(request)
     return await _delete_all(request, lambda: removal.everything_of_run(studio.workspace, run))

@@ -1,7 +1,7 @@
 """The rows that a training adds to the files of its run, from where somebody has read to.
 
 A cursor says how far each file has been read. It is opaque to whoever keeps it: the end of what was
-read, and a checksum of the bytes before that, by which a file is noticed that was written anew.
+read, and a checksum of the bytes before that, which shows whether the file was written anew.
 """
 
 import contextlib
@@ -42,9 +42,9 @@ def rows_after(run: Path, cursor: str) -> tuple[list[Event], str]:
     """The rows after a cursor, as events, and the cursor after them.
 
     Events are called phase, problem, solved, end, step, evaluation and sample. Where a file was
-    written anew, as by a training that has gone back to an earlier step, `again` comes first:
-    earlier events "of" that name count no more, and all that there are follow. Of many steps some
-    are left out, never the first and the last.
+    written anew, as by a training that has gone back to an earlier step, an event `again` comes
+    first: the earlier events that its "of" names no longer count, and all events of the new file
+    follow. Of many steps some are left out, never the first and the last.
     """
     marks = _marks(cursor)
     events: list[Event] = []

@@ -53,7 +53,8 @@ class States:
     def __init__(self, runs: Path):
         self._runs = runs
         self._facts: dict[Path, Facts] = {}
-        # Whose process was seen to be gone: when `alive` was touched, and when the run was started.
+        # Runs whose process was seen to be gone, each with the times when its `alive` was touched
+        # and when it was started.
         self._ended: dict[Path, tuple[FileVersion | None, float | None]] = {}
         self._lock = threading.Lock()
 
@@ -266,7 +267,7 @@ def is_too_little(free: int | None, least: int) -> bool:
 
 
 def _unsolved(rows: list[Row]) -> dict[str, str] | None:
-    """What a training could not do last, such as write to a full disk, unless it could later."""
+    """The last problem of a training, such as a full disk, unless it was solved later."""
     for row in reversed(rows):
         if row["phase"] in ("solved", "end"):
             return None
@@ -295,8 +296,8 @@ def _died(folder: Path, facts: Facts) -> tuple[str, dict[str, str] | None]:
 
 
 def _not_begun(folder: Path, facts: Facts, earlier: list[Row]) -> tuple[str, dict[str, str] | None]:
-    """The state of a run whose process ended before it told anything in the journal: that of
-    before, if it was to go on, and what its process has printed last."""
+    """The state of a run whose process ended before it told anything in the journal, and what this
+    process printed last. A run that was to go on has the state that it had before."""
     wrong = problem(last_line(folder) or "It could not be started.")
     if earlier and earlier[-1]["phase"] == "end" and facts.has_checkpoint:
         return _how_it_ended(earlier[-1], facts)[0], wrong

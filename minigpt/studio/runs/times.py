@@ -25,9 +25,9 @@ def elapsed_of(facts: Facts, now: float, *, is_active: bool) -> float | None:
         return last or None
 
     began = _began(facts)
-    if last > 0 and (began is None or facts.step_time >= began):  # in this sitting
+    if last > 0 and (began is None or facts.step_time >= began):  # it has made steps since it began
         return last + max(now - facts.step_time, 0.0)
-    if last > 0:  # it goes on; only learning counts
+    if last > 0:  # it resumes: only the time of learning counts
         began = max(
             (time_of(row) for row in facts.phases if row["phase"] == "training"), default=now
         )
@@ -50,7 +50,8 @@ def _began(facts: Facts) -> float | None:
 
 
 def end_of(facts: Facts, minutes: float | None, now: float) -> int | None:
-    """When a training is expected to end; None if only its steps end it, before the first one."""
+    """When a training is expected to end; None before the first step if only a number of steps
+    ends it."""
     began = _began(facts)
     ends = [] if began is None or minutes is None else [began + 60 * minutes]
     for row in facts.phases:
@@ -71,7 +72,7 @@ def end_of(facts: Facts, minutes: float | None, now: float) -> int | None:
 
 
 def share_of(facts: Facts) -> float | None:
-    """How much of what goes on before the training is done, from 0 to 1."""
+    """How much is done, from 0 to 1, of the phase that goes on before the training."""
     last = facts.phases[-1] if facts.phases else {}
     share = last.get("share")
     is_now = time_of(last) >= (_began(facts) or 0.0) - CLOCK

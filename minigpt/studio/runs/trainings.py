@@ -72,7 +72,7 @@ def start_command(workspace: Workspace, run: Path, job: TrainingJob) -> list[str
         words.append(f"--minutes={job.minutes:g}")
     text = workspace.texts / Path(str((job.text or {}).get("id"))).name
     files = kept_files(text)
-    learned = files[0] if len(files) == 1 else text / FILES  # what it has read is called after it
+    learned = files[0] if len(files) == 1 else text / FILES  # the run names its text after it
     return [*words, *options(job.settings), "--", str(learned.relative_to(workspace.root))]
 
 
@@ -135,8 +135,8 @@ def go_on(workspace: Workspace, states: States, run: Path, minutes: float | None
 
 
 def _more(facts: Facts, minutes: float) -> dict[str, Any]:
-    """The limits of a training that goes on for so many minutes more. It may have ended before its
-    minutes were over, because it had read its text so many times."""
+    """The limits of a training that goes on for so many minutes more. Its `max_epochs` is raised,
+    too: that may have ended it before its minutes were over."""
     training = facts.config.get("training") or {}
     seconds = max(facts.step.get("seconds", 0.0), facts.evaluation.get("seconds", 0.0), 1.0)
     before = seconds / 60

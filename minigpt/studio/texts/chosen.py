@@ -22,7 +22,7 @@ from ...config import (
 )
 from ...runs.base import BASE
 
-NEVER = ("files", "validation", "log", "minutes")  # minutes are asked for by themselves
+NEVER = ("files", "validation", "log", "minutes")  # minutes are asked for apart from settings
 FEW_CHOICES = {"tokenizer": ("bpe", "char"), "init": (BASE, FROM_NOTHING)}  # of more at a terminal
 _OF_TRAINING = (TextConfig, GPTConfig, TrainConfig)
 # Options without an opposite: what they turn on is off unless they are given.
@@ -71,7 +71,7 @@ def checked_sampling(settings: Any) -> dict[str, Any]:
 
 def options(settings: Mapping[str, Any]) -> list[str]:
     """Settings as the options of a command. A value stands in the same word as its option, so that
-    it is never taken for one itself."""
+    the value is never taken for an option."""
     words = []
     for name, value in settings.items():
         option = f"--{name.replace('_', '-')}"

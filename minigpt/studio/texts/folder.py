@@ -69,7 +69,7 @@ def chosen_settings(folder: Path) -> dict[str, Any]:
     return read_object(folder / SETTINGS)
 
 
-# What a reading and plans are of: they are made again when that changes
+# What a reading or plans were made of: they are made again when it changes
 
 
 def statuses(folder: Path) -> dict[str, os.stat_result]:
@@ -82,30 +82,30 @@ def statuses(folder: Path) -> dict[str, os.stat_result]:
 
 
 def version_of_files(folder: Path) -> str:
-    """What changes when a file comes, goes or is written to."""
+    """A text that changes when a file comes, goes or is written to."""
     found = sorted(statuses(folder).items())
     versions = [(name, status.st_size, status.st_mtime_ns) for name, status in found]
     return hashlib.sha256(json.dumps(versions).encode()).hexdigest()
 
 
 def reading_of(folder: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """What reading.json is of: the files, and the chosen `fields` of a ReadingConfig."""
+    """What reading.json was made of: the files, and the chosen `fields` of a ReadingConfig."""
     return {"files": version_of_files(folder), "settings": fields}
 
 
 def plans_of(folder: Path) -> dict[str, Any]:
-    """What plans.json is of: the files, and all settings."""
+    """What plans.json was made of: the files, and all settings."""
     return {"files": version_of_files(folder), "settings": chosen_settings(folder)}
 
 
 def is_done(path: Path, of: dict[str, Any]) -> bool:
-    """Whether a reading.json or plans.json is of just this, and whole."""
+    """Whether a reading.json or plans.json is whole, and was made of just this."""
     found = read_object(path)
     return found.get("of") == of and bool(found.get("is_done"))
 
 
 def write_problem(path: Path, of: dict[str, Any], kind: str, message: str) -> None:
-    """Let a reading.json or plans.json tell why it will never be whole. What it has stays."""
+    """Add to a reading.json or plans.json why it will never be whole. What it holds stays."""
     found = read_object(path)
     if found.get("of") != of:
         found = {"of": of}

@@ -111,7 +111,7 @@ def _steps(folder: Path) -> Iterator[Found]:
     stored = _StoredSpeeds(root, oldest=0.0 if is_beside else time.time() - _SECONDS_FRESH)
     measured = measure(source, request, stored)
     speeds = stored.used
-    if not speeds and not request.training.lesson:  # which is for a speed of its own
+    if not speeds and not request.training.lesson:  # a lesson has a fixed speed
         speeds = [_as_stored(device) for device in measured.devices]
     yield {
         "phase": "planning",
@@ -175,7 +175,7 @@ def _letters(bits: float | None, bytes_per_letter: float) -> float | None:
 
 
 def _seconds(plan: Plan, minutes: float) -> float:
-    """When the training is done, from its start."""
+    """How many seconds after its start the training is done."""
     seconds = 60.0 * minutes
     return min(whole_seconds(plan.seconds), seconds) if plan.ends_early else seconds
 
@@ -196,8 +196,8 @@ def _is_training(root: Path) -> bool:
 
 
 class _StoredSpeeds:
-    """The speeds that the plans of runs and texts in a folder hold, the newest of each device, if
-    it is not too old. `used` are those that served."""
+    """The speeds that the plans of runs and texts in a folder hold. A call returns the newest one
+    of a device, if it is not too old; `used` are all that were returned."""
 
     def __init__(self, root: Path, oldest: float):
         self.used: list[Found] = []
@@ -214,7 +214,8 @@ class _StoredSpeeds:
         return None
 
     def _all(self) -> Iterator[Found]:
-        """Each with its device and precision, and when it was measured, in seconds since 1970."""
+        """Each speed with its device and precision, and when it was measured, in seconds since
+        1970."""
         stored = []
         for path in self._root.glob(f"texts/*/{PLANS}"):
             stored += read_object(path).get("speeds", [])

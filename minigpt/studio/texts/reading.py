@@ -92,7 +92,8 @@ def _nothing(of: Found) -> Found:
 
 
 def _limit_memory() -> None:
-    """So that nothing that is read can fill the machine. Not every system can do that."""
+    """Limit memory and time, so that no file can use up the machine. Not every system can do
+    that."""
     if is_windows():
         return
     import resource
@@ -192,8 +193,8 @@ class _Progress:
         self._next = time.monotonic() + _SECONDS_BETWEEN
 
     def fail(self, kind: str, reason: str) -> None:
-        """Write that the file which is read now cannot be, and that so none can be trained on: a
-        training would read it too."""
+        """Write that the file which is being read cannot be read. The text can then not be trained
+        on, since a training would read this file, too."""
         found = self._found or _nothing(_of(self._folder))
         name = "This text" if self._file is None else self._file.name
         why = {"name": name, **problem(f"{name} {reason}. Remove it.", kind)}
@@ -206,7 +207,7 @@ class _Progress:
 
 
 def _refused(found: Found) -> Found:
-    """There is no text at all: why is said of the only file, or of all together."""
+    """Add that there is no text at all, with the reason for the only file, or for all together."""
     left_out = found["left_out"]
     why = problem("There is no text in these files. Add others.", "nothing")
     if len(left_out) == 1:

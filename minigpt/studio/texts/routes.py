@@ -105,8 +105,8 @@ async def read(request: Request) -> Response:
 
 
 async def plan(request: Request) -> Response:
-    """POST {"settings": {...}}: read and plan with these settings, all that are chosen; without
-    them, plan again."""
+    """POST {"settings": {...}}: read and plan with these settings, which replace those chosen
+    before; without them, plan again."""
     folder = _folder(request)
     sent = await read_json(request)
     chosen = sent.get("settings")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from ...config import PLANNED, GPTConfig, ReadingConfig, TextConfig, TrainConfig
 from .chosen import FEW_CHOICES, NEVER
 
-# Besides those that are never chosen here: a number of steps would take the place of the minutes.
+# "steps" is left out, too: a number of steps would take the place of the minutes.
 _NOT_HERE = (*NEVER, "steps")
 _KINDS = {int: "whole number", float: "number", bool: "switch", str: "text"}
 

@@ -37,7 +37,7 @@ _MOST_SHOWN = 200  # characters of a name
 _MOST_NAME_BYTES = 200  # of a name that is kept: some systems store 255
 _TALES = "tales.txt"
 
-_changing = threading.Lock()  # text.json is read, changed and written by one at a time
+_changing = threading.Lock()  # one thread at a time reads, changes and writes text.json
 
 
 # A text
@@ -111,7 +111,7 @@ def delete(folder: Path) -> None:
 
 
 def restore(workspace: Workspace) -> None:
-    """Bring all texts in order that a studio has left when it was ended: what has not arrived is
+    """Bring the texts in order that an earlier studio has left: files that have not arrived are
     forgotten, and a text of which nothing has arrived is deleted."""
     for folder in text_folders(workspace):
         text = describe_text(folder)
@@ -293,7 +293,7 @@ def _shortened(name: str, mark: str) -> str:
 
 
 def _key(name: str) -> str:
-    """What two names have in common that are one on some systems."""
+    """What is equal for two names that some systems take for the same."""
     return unicodedata.normalize("NFC", name).casefold()
 
 

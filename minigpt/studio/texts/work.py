@@ -26,7 +26,7 @@ from .folder import (
 from .states import is_readable, plans_now, reading_now
 from .store import describe_text
 
-_AT_ONCE = 2  # texts; one of them is planned for, since that measures the computer
+_AT_ONCE = 2  # texts; only one at a time is planned for, since that measures the computer
 _SECONDS_TO_READ = 130.0  # a little longer than the program gives itself
 _SECONDS_TO_PLAN = 300.0
 _SECONDS_TO_LEAVE = 5.0
@@ -95,8 +95,8 @@ class TextWork:
         self._run("planning", work, PLANS, plans_of(work.folder), _SECONDS_TO_PLAN)
 
     def _run(self, name: str, work: "_Work", file: str, of: Any, seconds: float) -> None:
-        """Run a program for a text, unless what it writes is there. If it fails, that is written in
-        its place."""
+        """Run a program for a text, unless its file is already whole. If the program fails, the
+        problem is written to the file."""
         path = work.folder / file
         if work.is_stopped or is_done(path, of):
             return
@@ -124,7 +124,7 @@ class _Work:
     def wait_for(self, child: "subprocess.Popen[bytes]", seconds: float) -> bool:
         """Whether a child ends by itself in time; else it is ended."""
         self._child = child
-        if self.is_stopped:  # since it was started
+        if self.is_stopped:  # while the child was being started
             self.stop()
         try:
             child.wait(seconds)
