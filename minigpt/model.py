@@ -31,7 +31,7 @@ _LOGITS_ON_GPU = 1 << 24
 _PLAIN = (bool, int, float, str, tuple, NoneType)
 _NOT_SETTINGS = ("training", "dropout")
 
-randomness = threading.local()  # its `generator` draws the dropout of a thread; or torch's own
+randomness = threading.local()  # a thread's dropout is drawn by its `generator`, or by torch's
 
 
 class Dropout(nn.Dropout):
@@ -154,7 +154,9 @@ class GPT(nn.Module):
         return self.head(self._features(token_ids, caches))
 
     def loss(self, token_ids: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross-entropy of :meth:`forward`'s logits, few of which a CPU has at once.
+        """The mean cross-entropy of the logits of :meth:`forward`.
+
+        On a CPU only a few rows of logits are in memory at a time.
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
@@ -240,9 +242,9 @@ class GPT(nn.Module):
         ]
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """The parameters for an optimizer: the matrices of the blocks' linear layers; all other
-        parameters of two dimensions, as embeddings and the head; and the rest, which has no weight
-        decay."""
+        """The parameters for an optimizer, in three groups: the matrices of the blocks' linear
+        layers; all other parameters of two dimensions, such as embeddings and the head; and the
+        rest, which has no weight decay."""
         linear = {part.weight for part in self.blocks.modules() if isinstance(part, nn.Linear)}
         matrices = []
         tables = []
@@ -314,7 +316,7 @@ def same_modes(model: nn.Module) -> Iterator[None]:
 
 
 def _is_wrapper(part: object) -> bool:
-    """Whether a part only computes the same as the network in it."""
+    """Whether a part is a wrapper: it only computes what the network in it computes."""
     # By its attribute: to import the class that torch.compile makes takes a second.
     is_compiled = "_orig_mod" in getattr(part, "_modules", ())
     return is_compiled or isinstance(part, DistributedDataParallel | DataParallel)
@@ -339,8 +341,8 @@ def named_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and saved buffers of any network by their plain names. One that has several
-    names, as a tied head has, comes once, by its first."""
+    """The parameters and saved buffers of any network by their plain names. A tensor with several
+    names, such as a tied head, comes once, by the first of them."""
     tensors = dict[str, Tensor]()
     seen = set[int]()
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -366,10 +368,10 @@ def network_name(model: nn.Module) -> str:
     else its class, or "GPT with ...", the part that was replaced or changed.
 
     A subclass, or a GPT with another part in it, often has the same weights by the same names. So a
-    network is compared part by part with a new GPT. Its outputs would tell less: those of a new GPT
-    do not depend on its attention, and those of a few tokens hardly on a change for long texts.
-    Forward hooks do not count, since they are not part of what is saved, and wrappers do not, since
-    they compute the same.
+    network is compared part by part with a new GPT. To compare outputs would tell less: a new GPT's
+    outputs do not depend on its attention, and outputs for a few tokens hardly show a change that
+    matters for long texts. Forward hooks do not count, since they are not saved, and wrappers do
+    not, since they compute the same.
     """
     gpt = unwrapped(model)
     if type(gpt) is not GPT:
@@ -398,7 +400,7 @@ def has_hooks(model: nn.Module) -> bool:
     return any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
-_usual = functools.lru_cache(maxsize=4)(without_weights)  # asked again and again, of a few models
+_usual = functools.lru_cache(maxsize=4)(without_weights)  # called again and again, for few configs
 
 
 def _is_same_class(part: nn.Module, usual: nn.Module) -> bool:
@@ -426,8 +428,8 @@ def _is_changed(part: nn.Module, usual: nn.Module) -> bool:
 
 
 def _has_same_buffers(part: nn.Module, usual: nn.Module) -> bool:
-    """Whether the buffers of a part, saved or not, are those of a usual part, in the part's type.
-    On the device "meta" they have no values to differ in."""
+    """Whether a part has the buffers of the usual part, saved or not. Values are compared in the
+    type of the part's buffers, and not on the device "meta", where there are none."""
     buffers = dict(part.named_buffers(recurse=False))
     expected = dict(usual.named_buffers(recurse=False))
     if buffers.keys() != expected.keys():
@@ -441,8 +443,9 @@ def _has_same_buffers(part: nn.Module, usual: nn.Module) -> bool:
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     """Floating-point operations of the matrix products for each token of a full context.
 
-    They are two for every weight of a matrix, and those of attention; with the backward pass three
-    times as many ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
+    These are two for every weight of a matrix, plus the operations of attention; with the backward
+    pass three times as many ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section
+    2.1).
     """
     in_a_block = sum(
         math.prod(shape)
@@ -457,8 +460,8 @@ def flops_per_token(config: GPTConfig, training: bool = True) -> int:
 
 
 def attention_flops_per_token(config: GPTConfig, training: bool = True) -> int:
-    """Those of attention among them: in each block ``4 T num_heads head_size`` for the scores and
-    context vectors, of which the mask leaves half."""
+    """The operations of attention among those of :func:`flops_per_token`: in each block
+    ``4 T num_heads head_size`` for the scores and context vectors, halved by the mask."""
     q_dim = config.num_heads * config.head_size
     forward = config.num_layers * 2 * config.context_length * q_dim
     return 3 * forward if training else forward

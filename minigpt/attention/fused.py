@@ -41,7 +41,7 @@ def attention(
     causal: bool = False,
 ) -> Tensor:
     """``softmax(Q Kᵀ / sqrt(d)) V``, all ``(b, heads, T, d)``. A mask is True where attention is
-    forbidden; `causal` takes the place of one of whole sequences."""
+    forbidden; `causal` stands for the causal mask of whole sequences."""
     # Torch's fused kernels know neither forward mode nor second derivatives.
     if is_transformed() or queries.device.type in _EXPLICIT_ON:
         if causal:
@@ -55,7 +55,7 @@ def attention(
             parts = (x.flatten(0, 1).to(wide) for x in (queries, keys, values))  # (n, T, d)
             return _CausalAttention.apply(*parts).view(queries.shape).to(queries.dtype)
 
-    shared = queries.shape[1] != keys.shape[1]  # keys, by several queries
+    shared = queries.shape[1] != keys.shape[1]  # a key head, by several query heads
     return F.scaled_dot_product_attention(
         queries,
         keys,
@@ -75,7 +75,7 @@ def explicit_attention(
     mask: Tensor | None,
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
-    """The same as :func:`attention`, step by step; the weights before dropout, too."""
+    """The same as :func:`attention`, step by step; also returns the weights before dropout."""
     group_size = queries.shape[1] // keys.shape[1]
     keys = keys.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
     values = values.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
@@ -109,7 +109,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 def is_transformed() -> bool:
     """Whether a transform of torch.func, such as vmap or grad, or forward-mode differentiation is
-    at work. Compiled code has its own way with these."""
+    at work. False in compiled code, where the compiler takes care of these."""
     if torch.compiler.is_compiling():
         return False
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
@@ -195,7 +195,8 @@ def _rows(queries: Tensor) -> list[tuple[int, int]]:
 
 @functools.lru_cache(maxsize=16)
 def _mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
-    """What is added to the scores ``(end - start, end)`` of some rows of queries."""
+    """The causal mask of some queries as numbers to add to their scores: 0, or minus infinity for
+    a later key; ``(end - start, end)``."""
     with torch.inference_mode(False):
         forbidden = later_keys(start, end, "cpu")
         return torch.zeros(forbidden.shape, dtype=dtype, device="cpu").masked_fill_(

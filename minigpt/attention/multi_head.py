@@ -18,9 +18,9 @@ ProcessHeads = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 class KeyValueCache:
     """Keys and values of the tokens read so far, so that they are not computed again.
 
-    The memory is allocated once, for `context_length` tokens, and written in place. So it is for
-    reading: gradients would flow through it, but no longer to an output from before its last
-    update, which has changed the keys and values that this was computed from.
+    The memory is allocated once, for `context_length` tokens, and written in place. So a cache is
+    for generating text, not for training: a backward pass works only from outputs since its last
+    update, which has changed the keys and values that earlier outputs were computed from.
 
     Args:
         batch_size: number of sequences read side by side.

@@ -42,7 +42,7 @@ class RotaryPositions(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Compute the tables, where they are. As in torch's own layers, this is for one that was
+        """Compute the tables, in place. As in torch's own layers, this is for a module that was
         made on the device "meta" and has been given memory by `to_empty`."""
         context_length, pairs = self.cos.shape
         # On a CPU, since an Apple GPU has no float64.

@@ -46,7 +46,8 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 
 def setting(default: Any, help: str, value: str = "") -> Any:
-    """A field; `value` is what the help calls a text that the option takes: NAME if left out."""
+    """A field of a config; in the help, `value` (NAME if left out) stands for a text that its
+    option takes."""
     return dataclasses.field(default=default, metadata={"help": help, "value": value or "NAME"})
 
 
@@ -75,7 +76,7 @@ def from_dict(cls: type[Config], data: Any) -> Config:
 
 
 def check_fields(cls: type, values: Mapping[str, Any]) -> None:
-    """Refuse a value of another type than its field of a config, or out of its range."""
+    """Refuse a value that has not the type of its field in a config, or is out of its range."""
     hints = _type_hints(cls)
     for name, value in values.items():
         if name not in hints:
@@ -90,7 +91,8 @@ def _type_hints(cls: type) -> dict[str, Any]:
 
 
 def _problem(value: Any, hint: Any) -> str | None:
-    """What a value must be to be of type `hint`; None if it is. True is no number, 1 is a float."""
+    """What a value should be by the type `hint`, in words; None if it fits. True is no number, and
+    1 is a float."""
     kind = get_origin(hint)
     inner = get_args(hint)
     if kind is Annotated:
@@ -118,6 +120,6 @@ def is_utf8(text: str) -> bool:
 
 
 def require(config: Any, name: str, holds: bool, expected: str) -> None:
-    """Refuse the value of a field if something does not hold, which is what was expected of it."""
+    """Refuse the value of a field unless `holds`; `expected` says in words what it must be."""
     if not holds:
         raise UserError(f"{name} must be {expected}, got {getattr(config, name)}", kind="setting")

@@ -16,8 +16,8 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def parse_object(text: str | bytes, *, finite: bool = True) -> dict[str, Any]:
-    """The object that a text is; empty if it is none. With `finite` NaN and Infinity, which no
-    browser can read, are None."""
+    """The object that a text holds; empty if it holds none. With `finite` NaN and Infinity, which
+    no browser can read, are None."""
     try:
         value = json.loads(text, parse_constant=(lambda _: None) if finite else None)
     except (ValueError, RecursionError):
@@ -33,6 +33,6 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def without_halves(value: Any) -> Any:
-    """What JSON holds with U+FFFD in the place of each half of a surrogate pair."""
+    """A value of JSON, with U+FFFD in the place of each half of a surrogate pair."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-16", errors="surrogatepass").decode("utf-16", "replace"))

@@ -48,7 +48,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def kind_of_error(error: BaseException) -> str:
-    """The kind of what ended a command, of those in KINDS."""
+    """Which of KINDS an error is that ended a command."""
     if isinstance(error, UserError):
         return error.kind
     if isinstance(error, MemoryError):

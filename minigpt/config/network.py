@@ -8,7 +8,7 @@ from typing import Any, Literal
 from .. import UserError
 from .checked import Base, Checked, Fraction, Probability, Size, require, setting
 
-_LARGEST_TABLE = 1 << 24  # numbers, of rotary positions
+_LARGEST_TABLE = 1 << 24  # numbers in a table of rotary positions
 
 # The architectures: the parts of models that other programs run by these names.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -146,14 +146,15 @@ class GPTConfig(Checked):
         return f"{self.architecture} with {', '.join(changes)}"
 
 
-GPT_NAME = "GPT"  # what a network is called that is exactly the `GPT` of model.py
+GPT_NAME = "GPT"  # the name of a network that is exactly the `GPT` of model.py
 
 
 def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     """The shape of each weight of a model by its name, in which # is the number of a block.
 
-    This is the one table of them: the torch model has these parameters, runs and pages hold these
-    tensors, and what a model counts and costs follows from it. A tied head is the token embedding.
+    This is the only table of weights: the torch model has these parameters, runs and pages hold
+    these tensors, and the number of parameters and the cost of a model follow from it. A tied head
+    is the token embedding.
     """
     c = config
     q_dim = c.num_heads * c.head_size
@@ -207,8 +208,8 @@ def named_shapes(config: GPTConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def check_shapes(config: GPTConfig, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Refuse weights of these names and shapes if they do not fit the config. Names are generated
-    one by one, and the first that is missing ends it: a damaged config with a huge `num_layers`
-    costs nothing."""
+    one by one, and the first that is missing ends the check: a damaged config with a huge
+    `num_layers` costs nothing."""
     expected = 0
     for name, shape in named_shapes(config):
         expected += 1

@@ -45,7 +45,8 @@ PLANNED = (
 )  # fmt: skip
 
 
-SHAPE = ("vocab_size", "emb_dim", "num_layers", "num_heads", "tie_embeddings")  # of these
+# Of these, the ones that give the model its shape.
+SHAPE = ("vocab_size", "emb_dim", "num_layers", "num_heads", "tie_embeddings")
 SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
 FROM_NOTHING = "none"  # for `init`
 
@@ -253,7 +254,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("stride", "copied", bool),
     ("batch_size", "copied", bool),
 )
-# Values that ask for nothing, beside False, which does so of any setting.
+# Values that ask for nothing; of every setting, False does so too.
 _ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1, "samples": 1, "min_words": 0}
 
 

@@ -26,9 +26,9 @@ def is_windows() -> bool:
 def quote(word: str) -> str:
     """A word of a command, to be copied into a shell.
 
-    The two shells of Windows, cmd.exe and PowerShell, both take double quotes, and a doubled one
-    for one inside; only cmd.exe takes no others. A variable in a word, as %x% or $x, is replaced
-    by one of the two all the same: no way to prevent it works in both. Elsewhere a word that no
+    On Windows a word that needs quotes gets double ones, the only ones that both cmd.exe and
+    PowerShell know, and a double quote inside it is doubled. One of the two shells still replaces a variable
+    in a word, such as %x% or $x: no way to prevent that works in both. Elsewhere a word that no
     terminal shows as it is, such as one with an escape character, has its bytes written out.
     """
     if not is_windows():
@@ -50,7 +50,7 @@ def _bytes_written_out(word: str) -> str:
 
 
 def quote_path(path: Path) -> str:
-    """The same of a path, which is never taken for an option."""
+    """A path, quoted like a word, that no command takes for an option."""
     return quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
@@ -65,11 +65,11 @@ def end_of_input() -> str:
 
 
 def name_problem(path: str | PurePath) -> str | None:
-    """What is wrong with a path that is to be made, if this is Windows and one of its names is not
-    for files there; else None."""
+    """Why Windows would not make a file or a folder with this path: a name in it is not allowed
+    there. None if all are, or on another system."""
     if not is_windows():
         return None
-    path = PureWindowsPath(str(path))  # one of another system would be taken apart otherwise
+    path = PureWindowsPath(str(path))  # a path of another system is split differently
     for name in path.relative_to(path.anchor).parts:
         if name in (".", ".."):
             continue
@@ -83,16 +83,16 @@ def name_problem(path: str | PurePath) -> str | None:
 
 
 def is_missing_library(error: OSError) -> bool:
-    """Whether a compiled library could not be loaded on Windows. Of those that minigpt needs, torch
-    alone does not bring everything along."""
+    """Whether a compiled library could not be loaded on Windows. Of the packages that minigpt
+    needs, only torch does not bring along every library that it needs itself."""
     return getattr(error, "winerror", None) in _NOT_LOADED
 
 
 def rename(path: Path, name: Path) -> None:
-    """Give a file or a folder another name. A file takes the place of the one that has it.
+    """Give a file or a folder another name. A file replaces the file that has that name.
 
-    Windows refuses that while a program has a file of the two open. A virus scanner, the search
-    index or a backup reads a new file for a moment, and so it is tried again for one.
+    Windows refuses this while a program has one of the two files open. A virus scanner, the search
+    index or a backup reads a new file for a moment, so renaming is tried again for a second.
     """
     end = time.monotonic() + _PATIENCE
     while True:

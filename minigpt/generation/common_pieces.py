@@ -21,7 +21,7 @@ class PredictedToken(NamedTuple):
     is_end: bool  # whether it stands for the end of a document
     nats: float | None  # its loss; None for the first token, which nothing predicts
     window: TokenIds  # the tokens (length + 1,) among which it was predicted
-    place: int  # its own in the window: the model saw those before it
+    place: int  # its index in the window: the model saw the tokens before it
 
 
 class CommonPiece(NamedTuple):
@@ -34,7 +34,7 @@ class CommonPiece(NamedTuple):
 
     @property
     def bits(self) -> tuple[float, float] | None:
-        """What it costs each model; None if it holds the first token of one, which is given."""
+        """What it costs each model; None if it holds a model's first token, which is given."""
         found = []
         for tokens in self.tokens:
             nats = [token.nats for token in tokens if token.nats is not None]
@@ -113,7 +113,7 @@ def _fill(first: _Half, second: _Half) -> bool:
 
         common = min(len(first.text), len(second.text))
         if first.text[:common] != second.text[:common]:
-            return True  # refused there
+            return True  # common_pieces refuses them
         if len(first.text) != len(second.text) or not (first.tokens and second.tokens):
             continue
 

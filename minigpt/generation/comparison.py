@@ -1,6 +1,6 @@
 """What `minigpt.compare` returns: how well two models predict the same text, and where they differ.
 
-Whatever there is of each model is a pair: that of the first, and that of the second.
+Whatever belongs to each model comes as a pair: the first model's, then the second's.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ class Place:
     text: str  # none where a document ends
     after: str
     bits: Bits
-    instead: tuple[tuple[Guess, ...], tuple[Guess, ...]]  # the likeliest others, by each
+    instead: tuple[tuple[Guess, ...], tuple[Guess, ...]]  # each model's likeliest others
 
     @property
     def probabilities(self) -> tuple[float, float]:
-        """Of the piece of text, under each."""
+        """The probability of the piece of text under each model."""
         return 2.0 ** -self.bits[0], 2.0 ** -self.bits[1]
 
 
@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def bits_per_byte(self) -> Bits:
-        """Of each, on the same bytes."""
+        """The bits per byte of each model, on the same bytes."""
         return self.bits[0] / self.bytes, self.bits[1] / self.bytes
 
     def verdict(self) -> str:

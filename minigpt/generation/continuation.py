@@ -6,7 +6,7 @@ from .results import StopReason
 from .sentences import SentenceEnd
 from .streaming import StreamDecoder
 
-_LONGEST_SENTENCE = 200  # tokens written beyond max_new_tokens, to end with a whole one
+_LONGEST_SENTENCE = 200  # tokens beyond max_new_tokens, to end with a whole sentence
 
 
 def most_tokens(config: SampleConfig) -> int:

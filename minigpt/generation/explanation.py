@@ -68,7 +68,7 @@ def explain_token(
     Args:
         glass: the model.
         ids: the tokens of a text.
-        place: of the token, from 1; what comes after it is not looked at.
+        place: index of the token in ids, from 1; what comes after it is not looked at.
         heads_off: pairs of layer and head, both from 0, that are off in all that is computed.
 
     Raises:
@@ -164,8 +164,8 @@ def _direction(glass: NumpyGPT, token: int) -> NDArray[np.float64]:
 
 
 def _before_norm(glass: NumpyGPT, direction: NDArray[np.float64], x: Array) -> NDArray[np.float64]:
-    """The same direction before the final norm, with the scale that the norm has at x: the dot
-    product of this and a part of x is what the part adds. Both are ``(emb_dim,)``."""
+    """What `direction` is before the final norm, whose scale is frozen at x: its dot product with a
+    part of x is what that part adds to the logit. All are ``(emb_dim,)``."""
     norm = glass.final_norm
     x = x.astype(np.float64)
     if norm.centres:
@@ -181,7 +181,7 @@ def _words(
     glass: NumpyGPT, window: TokenIds, token: int, reading: _Reading, heads_off: Heads
 ) -> list[float]:
     """The change of the token's log-probability, in bits, with each token of the window hidden from
-    the later ones. What is computed at it and before it stays as it is, in the cache."""
+    the later ones. Keys and values of the hidden token and of earlier ones stay in the cache."""
     T = window.shape[1]
     whole = _nats(reading.logits, token)
     cache = glass.new_cache(1, reading.cache)  # a copy

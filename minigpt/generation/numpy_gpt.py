@@ -170,8 +170,8 @@ class NumpyGPT:
     def _through_layers(
         self, x: Array, cache: Cache, at: Positions, heads_off: Heads, first: int = 0
     ) -> Iterator[tuple[Array, Array]]:
-        """The stream after each layer from `first` on, with its attention weights, for texts whose
-        stream before it is x ``(b, T, emb_dim)``. The cache gets their keys and values."""
+        """The stream after each layer from `first` on, with its attention weights, where x
+        ``(b, T, emb_dim)`` is the stream before `first`. The cache gets the keys and values."""
         b, T, _ = x.shape
         S = int(cache.lengths.max()) + T
         cache.lengths[:] += T  # each layer writes the keys and values of these tokens below
@@ -185,7 +185,7 @@ class NumpyGPT:
 
     def _positions(self, lengths: TokenIds, T: int, hidden: Sequence[int] = ()) -> Positions:
         """The positions of T more tokens of each text; ``lengths`` ``(b,)`` counts the tokens of
-        each that are in the cache. `hidden` are those of keys that these tokens may not look at."""
+        each that are in the cache. `hidden` are positions of keys that these tokens may not look at."""
         if any(position >= lengths.min() for position in hidden):
             raise ValueError("a token always sees itself: only tokens before it can be hidden")
         S = int(lengths.max()) + T
@@ -195,7 +195,7 @@ class NumpyGPT:
             in_text = lengths[:, None] + np.arange(T)  # (b, T)
             texts = np.arange(len(lengths))[:, None]  # (b, 1)
 
-        # Later tokens are hidden, and what the cache holds after the end of a shorter text.
+        # Hidden are later tokens, and what the cache holds after the end of a shorter text.
         key_positions = np.arange(S)
         query_positions = key_positions[in_text].reshape(-1, 1, 1, T, 1)  # (1 or b, 1, 1, T, 1)
         is_hidden = key_positions > query_positions  # (1 or b, 1, 1, T, S)
@@ -392,7 +392,7 @@ def turned(x: Array, rotation: Rotation) -> Array:
 
 @_without_warnings
 def _last(streams: Iterable[tuple[Array, Array | None]]) -> Array:
-    """The last of some streams; of those before it none is kept."""
+    """The last of some streams; the others are not kept in memory."""
     for stream, _ in streams:
         last = stream
     return last

@@ -30,7 +30,7 @@ class Found:
 
     @property
     def difference(self) -> float:
-        """In bits."""
+        """By how many bits the two models differ."""
         return abs(self.bits[0] - self.bits[1])
 
 
@@ -77,5 +77,5 @@ class Places:
 
 
 def _context(token: PredictedToken) -> TokenIds:
-    """The tokens that a model saw before one; a copy, so that no longer array stays in memory."""
+    """The tokens that a model saw before a token; a copy: the whole window need not be kept."""
     return np.array(token.window[: token.place])

@@ -20,8 +20,9 @@ Processor = Callable[[NDArray[np.int64], NDArray[np.float32]], Array]
 
 
 def without(text: str, tokenizer: Tokenizer) -> Processor:
-    """A processor that keeps `text`, exactly as it is spelt, out of what is written: no token that
-    contains it, and none that would complete it together with the tokens before, or the prompt.
+    """A processor that keeps `text`, exactly as it is spelt, out of what is written. It forbids
+    tokens that contain `text`, and tokens that would complete it after what is already there,
+    prompt included.
 
     Raises:
         UserError: if `text` is empty, or cannot be encoded in UTF-8.

@@ -29,7 +29,7 @@ class TokenSampler:
         seed = secrets.randbits(63) if config.seed is None else config.seed
         self._noise = exponentials(seed, config.samples, len(bias), first=first)
 
-        # What is remembered, (samples, vocab_size): nothing that no penalty depends on.
+        # What is remembered, (samples, vocab_size): only what a penalty of the config needs.
         self._seen: NDArray[np.bool_] | None = None
         if config.repetition_penalty != 1.0:
             self._seen = np.zeros((config.samples, len(bias)), bool)
@@ -107,7 +107,7 @@ def keep_top_p(logits: Array, p: float) -> Array:
     count = (before < p).sum(axis=-1, keepdims=True)  # (..., 1), how many to keep
     smallest_kept = np.take_along_axis(largest, count - 1, axis=-1)  # (..., 1)
 
-    # Of those that equal the smallest one, as many as are still wanted.
+    # Of the logits that equal the smallest kept one, keep as many as are still wanted.
     is_larger = logits > smallest_kept
     is_equal = logits == smallest_kept
     equals_kept = count - is_larger.sum(axis=-1, keepdims=True)  # (..., 1)
@@ -148,9 +148,10 @@ def draw(
     """A token id for each row of logits ``(b, vocab_size)``, drawn by the softmax of the filtered
     logits; at temperature 0, or nearly, the largest.
 
-    If every token i gets a time E_i / p_i with exponentially distributed E_i, token i has the
-    smallest with probability p_i (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014). So a
-    last bit of the logits hardly ever changes the token. `noise` yields E_i ``(b, vocab_size)``."""
+    If every token i gets a time E_i / p_i with exponentially distributed E_i, the smallest time is
+    token i's with probability p_i (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014).
+    Drawn like this, a token hardly ever changes with the last bit of a logit. `noise` yields E_i
+    ``(b, vocab_size)``."""
     if temperature < _COLDEST:
         return logits.argmax(axis=-1)
 

@@ -14,7 +14,7 @@ def log_softmax(logits: Array) -> Array:
 
 
 def log_probabilities(logits: Array, tokens: TokenIds) -> Array:
-    """Those of the given tokens ``(n,)`` under logits ``(n, vocab_size)``."""
+    """The log-probabilities of tokens ``(n,)`` under logits ``(n, vocab_size)``, in nats."""
     return log_softmax(logits)[np.arange(len(tokens)), tokens]
 
 
@@ -32,10 +32,10 @@ def likeliest(logits: Array, k: int) -> Iterator[tuple[list[int], list[float]]]:
 def score(engine: Engine, ids: Sequence[int]) -> list[float]:
     """The log-probability of each token but the first, given those before it, in nats.
 
-    The first window predicts as many tokens as it holds; each later one overlaps with it by half
-    and predicts those of its own later half."""
+    The first window predicts as many tokens as it holds. Each later window overlaps by half with
+    the one before, and predicts the tokens that follow those of its own later half."""
     context_length = engine.context_length
-    found: list[float] = []  # found[i] is that of ids[i + 1]
+    found: list[float] = []  # found[i] is the log-probability of ids[i + 1]
     while len(found) < len(ids) - 1:
         # The window is ids[start:end]; it predicts the tokens that follow each of ids[known:end].
         known = len(found)

@@ -8,7 +8,7 @@ from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.turns import Turn, clean_name, clean_text
 from ..tokenizer import NAMES_AS_TEXT, Tokenizer
 
-_ROOM = 4  # part of the context, at most, that is kept free for an answer
+_ROOM = 4  # at most a fourth of the context is kept free for an answer
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def read_talk(
 ) -> Talk:
     """The talk that a prompt begins, one turn or several that begin with a speaker's name.
 
-    Without an `answerer` a name at the end with nothing after it says who answers, or else the most
-    frequent speaker other than the first of the prompt does. What has no name is the `asker`'s, or
-    the most frequent other speaker's.
+    Without an `answerer`, a name at the end of the prompt with nothing after it says who answers.
+    Without such a name, the most frequent speaker answers other than the first in the prompt. Text
+    before any name is the `asker`'s or, without one, the most frequent other speaker's.
 
     Raises:
         UserError: if there is no such answerer.
@@ -128,9 +128,9 @@ def _named(dialogue: Dialogue, line: str) -> tuple[str | None, str]:
 def talk_of_messages(
     dialogue: Dialogue, messages: Sequence[tuple[str, str, str | None]], answerer: str | None = None
 ) -> Talk:
-    """The talk that the messages of a chat are: the role, the text and the name of each.
+    """The talk in the messages of a chat, each of which has a role, a text and perhaps a name.
 
-    The speaker of a message is the one of its name, if there is such a speaker, or else that of its
+    A message is said by the speaker with its name, if there is one, or else by the speaker of its
     role (:meth:`Dialogue.roles`). Messages without a speaker, such as the system's, are left out.
     """
     roles = dialogue.roles(answerer)

@@ -44,7 +44,7 @@ class Writer:
             token between two of them it begins one.
         alphabet: the bytes of the text that it learned from, in hexadecimal; it writes no others.
         dialogue: who speaks in the text that it learned from, if that is conversations.
-        read_text: reads the text that it learned from, and that it was validated on, again.
+        read_text: reads again the text that it learned from, and the text to validate on.
     """
 
     engine: "NumpyGPT | TorchGPT"
@@ -79,8 +79,8 @@ class Writer:
             prompt: how the text begins.
             processors: functions that change the logits before a token is drawn; see
                 :meth:`stream`.
-            **settings: fields of :class:`minigpt.SampleConfig`; of several samples this is the
-                first.
+            **settings: fields of :class:`minigpt.SampleConfig`; of several samples the first is
+                returned.
         """
         return "".join(self.stream(prompt, processors=processors, **settings))
 
@@ -151,10 +151,10 @@ class Writer:
         alternatives: int = 0,
         processors: Sequence[Processor] = (),
     ) -> Iterator[Step]:
-        """Token after token, as they are drawn: each step of the model gives one for each sample
-        that has not ended, if asked for with its log-probability and the likeliest alternatives, so
-        many of them. A sample ends with the step that has a stop_reason. `processors` are those of
-        :meth:`stream`."""
+        """Token after token, as they are drawn: each step of the model gives a :class:`Step` for
+        each sample that has not ended. If asked for, it has the log-probability of the token, and
+        as many of the likeliest `alternatives`. A sample ends with the step that has a stop_reason.
+        `processors` are those of :meth:`stream`."""
         ids = self.tokenizer.encode(prompt)
         read = ids or [self.first_token()]
         chain = None
@@ -220,15 +220,16 @@ class Writer:
                 processors.append(tokens)
 
     def score(self, text: str) -> Score:
-        """How likely `text` is, as the continuation of an empty prompt. A longer text than the
-        context is read in windows that overlap by half, so that tokens see at least half of one."""
+        """How likely `text` is, as the continuation of an empty prompt. A text longer than the
+        context is read in windows that overlap by half, so that the tokens of every later window
+        see at least half a context."""
         ids = self.tokenizer.encode(text)
         nats = scoring.score(self.engine, [self.first_token(), *ids])
         return Score(self._tokens(ids, nats))
 
     def copied(self, *texts: str) -> Copies:
-        """How much of texts is word for word in the training text: of these, or else of eight
-        that it writes. UserError if the training text is not known, not there or not the same."""
+        """How much of `texts`, or else of eight texts that the model writes, is word for word in
+        the training text. UserError if that is not known, not there or not the same any more."""
         if self.read_text is None:
             raise UserError("this model does not say what text it learned from")
         training, validation = self.read_text()
@@ -246,7 +247,7 @@ class Writer:
             text: of two tokens or more; what comes after the token is not looked at.
             place: the index of the token among those that ``tokenizer.encode(text)`` returns, from
                 1: nothing predicts the first. The model sees the last `context_length` tokens
-                before it. All these are read again for each of them and for each head.
+                before it, and reads them again for each of them and for each head.
 
         Raises:
             UserError: also if there is no token at `place`, or none before it, or if the model is

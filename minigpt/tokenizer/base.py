@@ -14,13 +14,13 @@ from .. import UserError
 
 END_OF_TEXT = "<|endoftext|>"
 
-# Of a tokenizer that was learned from conversations: before the name of whoever speaks, and in the
-# place of the empty line that ends a turn.
+# Special tokens of a tokenizer that was learned from conversations: SPEAKER stands before the name
+# of whoever speaks, END_OF_TURN in the place of the empty line that ends a turn.
 SPEAKER = "<|speaker|>"
 END_OF_TURN = "<|turn|>"
 BETWEEN_TURNS = "\n\n"
 
-# What is written in a turn for the name of a token, so that no program takes it for the token.
+# How a turn spells the name of a special token, so that no program takes it for the token.
 NAMES_AS_TEXT = {name: name.replace("<", "< ") for name in (END_OF_TEXT, SPEAKER, END_OF_TURN)}
 
 
@@ -91,12 +91,12 @@ class Tokenizer(ABC):
         """The tokenizer in the Hugging Face `tokenizer.json` format.
 
         Raises:
-            UserError: if it is somebody else's, for which the format may have no words.
+            UserError: if it is somebody else's, which the format may not be able to describe.
         """
 
     def to_run_json(self) -> str:
-        """What a run keeps as its `tokenizer.json`; of somebody else's tokenizer, its name and what
-        tells it from others."""
+        """What a run keeps as its `tokenizer.json`; for somebody else's tokenizer, only its name
+        and its fingerprint."""
         return self.to_json()
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -13,7 +13,7 @@ from .. import UserError
 from .base import BETWEEN_TURNS, END_OF_TEXT, END_OF_TURN, SPEAKER, Tokenizer, check_is_unicode
 from .chunked_encoding import AFTER_TURN, GPT2_PATTERN, places_to_cut
 
-_LONGEST_WORD = 128  # characters of a word from which tokens are learned together
+_LONGEST_WORD = 128  # characters of a word; a longer one is learned from in parts
 
 
 class BytePairTokenizer(Tokenizer):
@@ -83,10 +83,11 @@ class BytePairTokenizer(Tokenizer):
 def train_bpe(
     texts: Iterable[str], vocab_size: int, *, has_turns: bool = False
 ) -> BytePairTokenizer:
-    """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`; of conversations, with
-    tokens for the beginning and the end of a turn. UserError if these and all bytes are more.
+    """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`; if `has_turns`, also
+    with tokens for the beginning and the end of a turn. UserError if `vocab_size` is too small for
+    all bytes and the special tokens.
 
-    Each merge goes through the whole of a word. So a long one, such as a line of DNA, is learned
+    Each merge goes through the whole of a word. So a long word, such as a line of DNA, is learned
     from in parts: otherwise the time would grow with the square of its length.
     """
     import tokenizers
@@ -153,7 +154,7 @@ def _learn(tokenizer: Any, trainer: Any, texts: Iterable[str]) -> None:
             pass
     except BaseException:
         is_interrupted.set()
-        is_over.wait(timeout=0.5)  # it is better to end before Python does; if that is soon
+        is_over.wait(timeout=0.5)  # the thread had better end before Python, if it ends soon
         raise
     result.result()
 
@@ -176,8 +177,8 @@ def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
 
 
 def _set_byte_level(tokenizer: Any, *patterns: Any) -> None:
-    """Cut texts into words by a pattern, these into parts by the next one if there is one, and
-    write their bytes as printable characters."""
+    """Cut texts into words by the first pattern and words into parts by the next one, if there is
+    one, and write the bytes of each part as printable characters."""
     from tokenizers import decoders, pre_tokenizers
 
     cuts = [pre_tokenizers.Split(pattern, "isolated") for pattern in patterns]

@@ -17,8 +17,8 @@ from .base import Tokenizer
 
 PIECE = 1 << 16  # characters
 LONGEST = 1 << 18  # characters that are encoded at once where there is no place to cut
-# Whether the text begins another document than the one before, so that an end of text goes between
-# them; and the text.
+# Whether the text begins a new document, which an end of text separates from the document before;
+# and the text.
 TextChunk = tuple[bool, str]
 Encoded = tuple[int, NDArray[np.uint32]]  # number of characters, their ids
 
@@ -51,11 +51,12 @@ def encode_in_pieces(
 def cut_in_pieces(
     chunks: Iterable[TextChunk], cut: re.Pattern[str], size: int
 ) -> Iterator[TextChunk]:
-    """The same documents in pieces that can be encoded one by one.
+    """Cut documents in pieces that can be encoded one by one.
 
-    A document is cut at the first match of `cut` after `size` characters. Where none comes, as in
-    a line of DNA, memory and Ctrl-C ask for a cut all the same: every `LONGEST` characters, before
-    a space if there is one. Two or three tokens there differ from those of the whole document.
+    A document is cut at the first match of `cut` after `size` characters. Where no match comes, as
+    in a line of DNA, it is cut every `LONGEST` characters, before a space if there is one, since
+    memory is limited and Ctrl-C waits for the end of a piece. Two or three tokens at such a cut
+    differ from those of the whole document.
     """
     begins = False  # whether `rest` begins another document
     rest = ""  # what has not been handed on
@@ -162,7 +163,7 @@ def places_to_cut(pattern: str, has_added: bool = False) -> re.Pattern[str]:
     """Matches each place where a text may be cut, given the pattern of its words.
 
     With an unknown pattern a text is encoded whole. Added tokens may contain anything but white
-    space, so that with them a text is cut there alone.
+    space, so a text that may have some is cut at white space only.
     """
     if pattern not in PATTERNS.values():
         return NOWHERE

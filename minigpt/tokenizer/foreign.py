@@ -24,8 +24,8 @@ _MOST_TOKENS = 1 << 18  # as config.Size
 class ForeignTokenizer(Tokenizer):
     """An object that is :class:`TokenizerLike`, with all that a :class:`Tokenizer` has.
 
-    A long text is cut where a word ends, at white space, and one piece is encoded at a time: it may
-    not be made for several threads. What it gives is checked.
+    A long text is cut where a word ends, at white space, and one piece is encoded at a time: the
+    object may not be made for several threads. What it returns is checked.
     """
 
     cut = AT_WHITE_SPACE

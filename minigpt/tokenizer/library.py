@@ -17,8 +17,8 @@ class LibraryTokenizer(Tokenizer):
     """The tokenizer of a `tokenizer.json` with the content `data`; `tokens` are the bytes of each
     token, none for a special one.
 
-    The vocabulary may lack single bytes, as that of SmolLM does: a character with one of them is
-    refused, where the library would leave it out without a word.
+    The vocabulary may lack single bytes, as SmolLM's does. A character with such a byte is refused;
+    the library would leave it out without a word.
     """
 
     def __init__(self, data: dict[str, Any], tokens: dict[int, bytes]):
@@ -67,7 +67,7 @@ class LibraryTokenizer(Tokenizer):
 
 
 def word_pattern(pre_tokenizer: Any) -> str | None:
-    """The pattern that cuts a text into words before bytes are merged; None for another way."""
+    """The pattern that cuts a text into words before bytes are merged; None if words are cut otherwise."""
     match pre_tokenizer:
         case {"type": "ByteLevel", **options} if options.get("use_regex", True):
             return GPT2_PATTERN
@@ -107,7 +107,7 @@ def _looks_around(token: dict[str, Any]) -> bool:
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Say an error of the library, which has no classes for them, in one line."""
+    """Within, an error of the library, which has no classes of errors, is a UserError of a line."""
     try:
         yield
     except BaseException as error:

@@ -17,7 +17,7 @@ from .chunked_encoding import PATTERNS
 from .library import LibraryTokenizer, one_line, word_pattern
 
 _PLAIN_TEXT = "\n" + "".join(map(chr, range(32, 127)))
-FOREIGN = "foreign_tokenizer"  # in place of a tokenizer, what a run tells of somebody else's
+FOREIGN = "foreign_tokenizer"  # the key under which a run describes somebody else's
 _FILE = "tokenizer.json"
 _VOCAB = "vocab.json"
 _MERGES = "merges.txt"  # beside vocab.json
@@ -87,8 +87,8 @@ def _read_json(file: Path) -> Any:
 
 
 def _from_vocabulary(file: Path) -> dict[str, Any]:
-    """What a `tokenizer.json` would hold that says the same as a `vocab.json` and `merges.txt`:
-    GPT-2's way to cut a text into words."""
+    """The content of a `tokenizer.json` for a `vocab.json` and its `merges.txt`, with GPT-2's way
+    to cut a text into words."""
     import tokenizers
     from tokenizers import decoders, pre_tokenizers
 
@@ -97,7 +97,7 @@ def _from_vocabulary(file: Path) -> dict[str, Any]:
     merges = file.with_name(file.name.removesuffix(_VOCAB) + _MERGES)
     try:
         merges.read_text(encoding="utf-8")
-    except UnicodeDecodeError:  # of which the library does not say in which file
+    except UnicodeDecodeError:  # the library does not say in which file
         raise ValueError(f"{merges.name} beside it is not UTF-8") from None
     if END_OF_TEXT not in _read_json(file):
         raise ValueError(f"it has no {END_OF_TEXT}")
@@ -158,8 +158,8 @@ _SPECIAL: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"special": True}
 
 
 def _with_all_names(data: dict[str, Any], names: dict[str, int], vocab_size: int) -> dict[str, Any]:
-    """The same content with a name for each id below `vocab_size`, and all of them in the
-    vocabulary: the library would give others the next free id."""
+    """The content of the file with a name for each id below `vocab_size` and all names in the
+    vocabulary: the library would give a name that is not in it the next free id."""
     used = set(names.values())
     unused = {f"<|unused_{i}|>": i for i in range(vocab_size) if i not in used}
     more = [_SPECIAL | {"content": name, "id": i} for name, i in unused.items()]
