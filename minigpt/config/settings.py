@@ -45,7 +45,7 @@ PLANNED = (
 )  # fmt: skip
 
 
-# Of these, the ones that give the model its shape.
+# Of these, what comes with the model if a training begins with one.
 SHAPE = ("vocab_size", "emb_dim", "num_layers", "num_heads", "tie_embeddings")
 SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
 FROM_NOTHING = "none"  # for `init`

@@ -27,9 +27,10 @@ def quote(word: str) -> str:
     """A word of a command, to be copied into a shell.
 
     On Windows a word that needs quotes gets double ones, the only ones that both cmd.exe and
-    PowerShell know, and a double quote inside it is doubled. One of the two shells still replaces a variable
-    in a word, such as %x% or $x: no way to prevent that works in both. Elsewhere a word that no
-    terminal shows as it is, such as one with an escape character, has its bytes written out.
+    PowerShell know, and a double quote inside it is doubled. One of the two shells still replaces a
+    variable in a word, such as %x% or $x: no way to prevent that works in both. Elsewhere a word
+    that no terminal shows as it is, such as one with an escape character, has its bytes written
+    out.
     """
     if not is_windows():
         return shlex.quote(word) if word.isprintable() else _bytes_written_out(word)

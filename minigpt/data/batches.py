@@ -33,7 +33,7 @@ class Dataset:
     validation: TokenSequence
     # The text that the tokens come from, as far as it is known.
     origin: Origin = field(default_factory=Origin)
-    # The same tokens, those marked that the loss does not count, if it is to count only some.
+    # If the loss is to count only some tokens: the same tokens, with all others marked.
     marked_train: TokenSequence | None = None
     marked_validation: TokenSequence | None = None
 
@@ -58,8 +58,8 @@ def sample_batch(
 
     The text is cut into windows side by side. Each is drawn once, in random order, before the next
     epoch cuts the text elsewhere. A batch does not depend on the steps before it. `rows` are the
-    windows of one rank; `splitter` splits the share `split_prob` of the tokens. Tokens that are
-    marked are IGNORED as targets; a window in which all targets are gives its turn to another.
+    windows of one rank; `splitter` splits the share `split_prob` of the tokens. Marked tokens
+    are IGNORED as targets; a window whose targets are all marked is replaced by another.
     """
     places = len(tokens) - context_length  # where a window can begin
     in_epoch = _windows_of_an_epoch(places, context_length)
@@ -86,7 +86,7 @@ def sample_batch(
 
 
 def unmarked(token_ids: Tensor) -> Tensor:
-    """The ids where some are marked; the shape stays."""
+    """Token ids without the marks that some of them have; the shape stays."""
     is_marked = token_ids < 0
     return torch.where(is_marked, ~token_ids, token_ids) if is_marked.any() else token_ids
 
@@ -116,7 +116,8 @@ def _starts_of_epoch(
 def _that_count(
     tokens: TokenSequence, starts: NDArray[np.int64], context_length: int
 ) -> NDArray[np.int64]:
-    """Of the windows that begin at `starts` those with a target that counts: there is one."""
+    """Where windows with a target that counts begin: those of `starts` or, if none has such a
+    target, another place."""
     if not isinstance(tokens, MarkedTokens):
         return starts
     found = tokens.windows_that_count(starts, context_length)
@@ -127,6 +128,6 @@ def _that_count(
 
 
 def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:
-    """Random numbers for one number of a seed, independent of all others (Salmon et al. 2011)."""
+    """Random numbers for a seed and a number, independent of all others (Salmon et al. 2011)."""
     bits = np.random.Philox(key=[seed, number], counter=counter)
     return np.random.Generator(bits)

@@ -40,7 +40,8 @@ class Copies:
 
 
 def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
-    """What of some texts is in the training text, and of (much of) the validation text."""
+    """How much of some texts is in the training text, and how much of (a part of) the validation
+    text."""
     share, longest = find_copies(texts, training.pieces())
     place = place_of(longest, training.pieces()) if longest else ""
 
@@ -59,8 +60,8 @@ def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
 
 def find_copies(texts: Sequence[str], pieces: Iterable[Piece]) -> tuple[float, str]:
     """The share of some texts that is in documents, which come in pieces, and the longest
-    stretch that does."""
-    found: set[str] = set()  # those of the texts' windows that are in the documents
+    stretch that is."""
+    found: set[str] = set()  # windows of the texts that are in the documents
     longest = ""
     everything = "\ud800".join(texts)  # joined by what no text contains
     for stretch in shared_stretches(texts, pieces):

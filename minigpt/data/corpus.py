@@ -85,7 +85,7 @@ class Corpus:
 
     def readable(self, watch: Watch = lambda *_: None) -> tuple["Corpus", list[Report]]:
         """This corpus, scanned, without the files that cannot be read, and a report of each file.
-        If there is only one, why it cannot be read is raised. `watch` is called as it goes."""
+        If there is only one file, its error is raised. `watch` is called while files are read."""
         scanner = _Scanner(self, watch)
         good = []
         reports = []
@@ -103,8 +103,8 @@ class Corpus:
 
 
 class ShareRead:
-    """Watches some files being read: tells the share of them, by their sizes. A character counts as
-    a byte; a file that is packed holds more of them than it has bytes."""
+    """Watches some files being read: tells which share of them is read, by their sizes. A character
+    counts as a byte; a packed file holds more characters than it has bytes."""
 
     def __init__(self, files: Sequence[Path], tell_share: TellShare):
         self._sizes = {}
@@ -240,8 +240,8 @@ class Part:
     """A corpus of which each document is cut in two: all that stands before the cuts or, if
     `after_cut`, all that stands after them.
 
-    If these are more than `most` characters, the part is a sample of at most so many, in stretches
-    that lie all over the text.
+    If this side of the cuts has more than `most` characters, the part is a sample of at most that
+    many, in stretches that lie all over the text.
     """
 
     characters: int  # on this side of the cuts, before a sample is taken

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ORDER = 5  # tokens in the longest n-gram: one is predicted from the four before it
 _MOST_TOKENS = 3_000_000  # to count; they take about 300 MB of memory while they are counted
 _TRIAL = 1 << 15  # tokens that are counted first, to see how fast this machine is
-_POWER = 1.3  # of the number of tokens, with which the time grows, or more slowly
+_POWER = 1.3  # the time grows at most with this power of the number of tokens
 _PIECES = 16  # of a text too long to be counted whole, from all over it
 _ROWS = 256  # windows that are looked up together
 
@@ -35,12 +35,12 @@ Ids = NDArray[np.integer]
 class _Level:
     """The n-grams of one length n, each a context of n - 1 tokens and the token that followed it.
 
-    Numbered by their place in `keys`. A context is an n-gram of the level below, and has its number
-    there.
+    An n-gram's number is its index in `keys`. A context is an n-gram of the level below, and has
+    the number that it has there.
     """
 
     keys: NDArray[np.int64]  # of each n-gram, sorted: number of its context * vocab_size + token
-    share: NDArray[np.float64]  # of each n-gram: its discounted count by that of its context
+    share: NDArray[np.float64]  # of each n-gram: its discounted count / its context's count
     rest: NDArray[np.float64]  # of each context: what is left for the shorter context to share out
 
 
@@ -53,10 +53,10 @@ class CountingModel:
         p(w | h) = (c(hw) - D(c(hw))) / sum_v c(hv) + rest(h) p(w | h without its first token)
 
     The discount D depends on the count c: one for n-grams seen once, one for twice, one for more.
-    ``rest(h)`` is the sum of the discounts after h by the sum of the counts, so that probabilities
-    sum to 1. Below the longest n-grams, c is in how many contexts an n-gram was seen (how many
-    tokens stood before it), not how often. At the bottom every id is equally likely. After a
-    context that was never seen, p is that of the shorter context.
+    ``rest(h)`` is the sum of the discounts after h divided by the sum of the counts, so that
+    probabilities sum to 1. For all but the longest n-grams, c counts the different tokens that
+    stood before an n-gram, not how often it was seen. At the bottom every id is equally likely.
+    After a context that was never seen, p is the probability after the shorter context.
 
     N-grams are found by exact keys. End-of-text ids are tokens like all others, as they are to a
     GPT.
@@ -151,8 +151,8 @@ def fit_in_time(
 ) -> CountingModel:
     """The model of as many tokens as can be counted in so many seconds, three million at most.
 
-    A few are counted first. What that takes tells how many more the time allows. Of a longer text
-    the tokens come from all over it. `clock` tells the time in seconds.
+    A few are counted first; the time that this takes tells how many can be counted in the rest. If
+    those are not all, they come from all over the text. `clock` tells the time in seconds.
     """
     end = clock() + seconds
     most = min(len(tokens), _MOST_TOKENS)
@@ -181,7 +181,7 @@ def _sample(tokens: "TokenSequence", count: int) -> Ids:
 
 
 def _numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The different keys in order, and the number among these of each key."""
+    """The different keys in order, and the index of each key among these."""
     return np.unique(keys, return_inverse=True)
 
 
@@ -190,8 +190,9 @@ def _contexts_before(
 ) -> NDArray[np.int64]:
     """How many different tokens stood before each n-gram; the beginning of the text is one more.
 
-    `place` holds the number of the n-gram at each token, of `count` different ones; `longer_place`
-    that of the n-gram with one more token behind it, of `longer` different ones.
+    `place` holds, for each token, the number of the n-gram that begins there; `count` is how many
+    different n-grams there are. `longer_place` and `longer` are the same for n-grams with one more
+    token at the end.
     """
     somewhere = np.empty(longer, np.int64)  # where each longer n-gram stands, any one place
     somewhere[longer_place] = np.arange(len(longer_place))

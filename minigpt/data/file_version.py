@@ -10,6 +10,6 @@ def version_of(file: str | Path) -> FileVersion | None:
     """A value that changes when the file is written to; None if there is no file."""
     try:
         status = os.stat(file)
-    except (OSError, ValueError):  # ValueError: such a name can be that of no file
+    except (OSError, ValueError):  # ValueError: no file can have such a name
         return None
     return status.st_mtime_ns, status.st_size

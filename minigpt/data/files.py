@@ -21,7 +21,7 @@ from .temporary import temporary_copy
 TALES = "data/tales.txt"  # what is trained on if no text is named
 _RUN = "since it is a run or a model"
 _ANY_FOLDERS = re.compile(r"(?:^|(?<=/))\*\*(?:/|$)")  # in a pattern: ** by itself
-_RUN_HOLDS = {"config.json", "model.safetensors"}  # and a model in the layout of transformers
+_RUN_HOLDS = {"config.json", "model.safetensors"}  # as does a model of transformers
 
 Say = Callable[[str], object]  # gets the lines that a person should read
 
@@ -58,7 +58,7 @@ def _tales() -> Path:
 
 
 def exists(name: str) -> bool:
-    """Whether there is a file or a folder; UserError if that may not be known."""
+    """Whether there is a file or a folder; UserError if there is no permission to look."""
     try:
         os.stat(name)
         return True
@@ -101,7 +101,7 @@ def _copy_of_standard_input() -> Path:
 
 
 def _copy_standard_input(copy: BinaryIO) -> None:
-    """Piece by piece as they come, so that a signal has its effect between two of them."""
+    """Copy blocks as they come, so that a signal has its effect between two of them."""
     standard_input: Any = sys.stdin.buffer
     while block := standard_input.read1(BLOCK):
         copy.write(block)
@@ -116,8 +116,8 @@ class _Search:
         self._left_out: dict[str, list[str]] = {}  # names by reasons
 
     def texts(self, pattern: str, say: Say) -> tuple[Path, ...]:
-        """The files that hold text, whatever their names, each once; what is left out is said.
-        There may be none that match a pattern; UserError if there are some and none is text."""
+        """The files that hold text, whatever their names, each once; `say` is told what is left
+        out. A pattern may match no file; UserError if it matches some, but none is text."""
         matches = {Path(name) for name in self._matches(pattern) if os.path.isfile(name)}
         files = each_once(sorted(matches))
         texts = tuple(filter(self._is_text, files))

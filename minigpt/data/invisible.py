@@ -17,7 +17,7 @@ _INVISIBLE = re.compile(
 
 
 def invisible_characters() -> list[str]:
-    """All of them that a text in UTF-8 can hold, but for NUL."""
+    """All invisible characters that a text in UTF-8 can hold, but for NUL."""
     characters = map(chr, (*range(1, 0xD800), *range(0xE000, 0x10000)))
     return [character for character in characters if _INVISIBLE.match(character)]
 

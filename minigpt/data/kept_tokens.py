@@ -1,6 +1,6 @@
 """The texts that are kept as tokens in the cache folder: found, and removed.
 
-It needs no torch: what only deletes is not to wait for that.
+It needs no torch: a program that only deletes is not to wait for torch.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ _MOST_BYTES = 5e9  # of texts that are kept
 
 
 def find_prepared(fingerprint: str) -> list[Path]:
-    """The folders in the cache that hold tokens of a text, by any tokenizer, and those that killed
-    processes have left, of which nobody knows the text."""
+    """The folders in the cache that hold tokens of a text, by any tokenizer, and unfinished folders
+    that killed processes have left, whose text nobody knows."""
     place = cache_folder() / FOLDER
     if not place.is_dir():
         return []

@@ -60,7 +60,7 @@ def check_counts(training: int, validation: int, config: TextConfig) -> None:
 
 
 def check_context(training: int, context_length: int) -> None:
-    """Refuse so many tokens if they do not hold a single window and its next token."""
+    """Refuse a training text of so few tokens that they do not fill a window and its next token."""
     if training <= context_length:
         raise UserError(
             f"the training text has {counted(training, 'token')}, too few for context_length "
@@ -70,7 +70,7 @@ def check_context(training: int, context_length: int) -> None:
 
 
 def _count(part: Part, tokenizer: Tokenizer | None) -> int:
-    """How many tokens a text gives; of an unknown tokenizer, how many at most: its bytes."""
+    """How many tokens a text gives; at most its bytes, if the tokenizer is not known yet."""
     if tokenizer is None:
         return sum(len(piece.text.encode()) for piece in part.pieces())
     return sum(len(ids) for _, ids in encode(tokenizer, part))

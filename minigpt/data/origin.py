@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where tokens come from. The defaults are those of tokens that no text is known for."""
+    """Where tokens come from. The defaults are for tokens whose text is not known."""
 
     text: TextConfig | None = None
     fingerprint: str = ""  # of the text, to notice when it has changed

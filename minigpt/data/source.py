@@ -27,7 +27,7 @@ from .origin import Origin
 from .readers import STANDARD_INPUT, has_fields, title, value_in
 from .temporary import temporary_copy
 
-_TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
+_TO_VALIDATE = 1 << 20  # characters, if they are a sample; evaluations read fewer
 _MAYBE_NAMES = 100  # documents that are checked for being the names of files
 _ENOUGH_DOCUMENTS = 10  # to learn from them how one begins
 _MOST_NUMBERS = 100  # of documents of a file that are held out
@@ -134,7 +134,7 @@ def find_source(
 
 
 def _check_speakers(source: Source, config: TextConfig) -> None:
-    """Refuse settings of conversations for a text without, or for somebody who does not speak."""
+    """Refuse settings of conversations if there are none, or if they name nobody who speaks."""
     talk = source.training.scan.talk
     for name in ("rename", "anonymous", "only"):
         if talk is None and getattr(config, name):
@@ -156,9 +156,9 @@ def read_corpus(
     say: Say,
     tell_share: TellShare = lambda share: None,
 ) -> Corpus:
-    """The files that can be read, scanned; which cannot is said, and what else a person should
-    know of a file. UserError if there is no text, or the only file cannot be read; `names` are what
-    was typed."""
+    """The files that can be read, scanned. `say` is told which files cannot, and what else a person
+    should know of a file. UserError if there is no text, or the only file cannot be read; `names`
+    are what was typed."""
     corpus, reports = corpus.readable(ShareRead(corpus.files, tell_share))
     for line in problems(reports):
         say(line)
@@ -169,13 +169,13 @@ def read_corpus(
 
 
 def _without(files: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The files that are none of the others by any name."""
+    """The `files` without the `others`, even where these have other names."""
     left_out = {identity(file) for file in others}
     return tuple(file for file in files if identity(file) not in left_out)
 
 
 def check_text_field(files: Iterable[Path], reading: ReadingConfig) -> None:
-    """Refuse another field than the usual one if no file has fields: it would be ignored."""
+    """Refuse a `text_field` other than the default if no file has fields: it would be ignored."""
     is_usual = reading.text_field == ReadingConfig.text_field
     if not is_usual and not any(has_fields(file, reading) for file in files):
         kinds = "for files with rows (.jsonl, .csv, .tsv, .parquet), and there is none"
@@ -197,7 +197,8 @@ def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: Non
 
 
 def read_again(config: TextConfig, fingerprint: str) -> tuple[Part, Part]:
-    """What a run was trained and validated on, as of :func:`split`; errors as above."""
+    """What a run was trained and validated on, as :func:`split` returns it; errors as of
+    :func:`find_again`."""
     return split(find_again(config, fingerprint), config)
 
 
@@ -223,8 +224,8 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
 
 
 def held_out(source: Source, config: TextConfig) -> tuple[str, ...]:
-    """What is validated on, a name for each file of it: of all of the file, of its end, or of
-    documents in it by their numbers."""
+    """What is validated on, in words for each file that has a part in it: the whole file, its end,
+    or documents of the file by their numbers."""
     if source.validation is not None:
         return tuple(map(title, source.validation.files))
 
@@ -247,7 +248,8 @@ def held_out(source: Source, config: TextConfig) -> tuple[str, ...]:
 
 
 def _most_to_validate(most: int | None) -> int | None:
-    """An eighth of what is trained on; of a small part more, which an evaluation needs."""
+    """How many characters to validate on if at most `most` are trained on: an eighth, or more if
+    that is too little for an evaluation."""
     if most is None:
         return None
     return min(most, max(most // 8, _TO_VALIDATE))
@@ -316,7 +318,8 @@ def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
 
 
 def _row_of(document: Any, text_field: str) -> dict[str, Any]:
-    """A document as a row: its text, or all of a conversation; of another the names alone."""
+    """A document as a row: its text, or all of a conversation. Of a row without either only the
+    names of its fields are left."""
     if isinstance(document, Mapping) and text_field not in document:
         return dict(document if is_conversation(document) else dict.fromkeys(document))
     text = document if isinstance(document, str) else value_in(document, text_field)

@@ -45,7 +45,7 @@ def kind_of(file: Path) -> str | None:
 
 
 def left_copies() -> list[Path]:
-    """The copies that killed processes of this user have left; links are none."""
+    """The copies that killed processes of this user have left; links do not count."""
     found = []
     for folder in Path(tempfile.gettempdir()).iterdir():
         kind = _FOLDER.fullmatch(folder.name)

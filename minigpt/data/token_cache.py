@@ -73,9 +73,9 @@ def prepare_tokens(
 ) -> Dataset:
     """The tokens of a text: from the cache if they are there, else made and kept there.
 
-    A `tokenizer` replaces the one of `config`. The tokens of somebody else's are not kept, since
-    nothing tells for certain whether another one would give the same. `say` gets the lines that a
-    person should read.
+    A `tokenizer` replaces the one of `config`. Tokens of somebody else's tokenizer are not kept,
+    since nothing tells for certain whether another tokenizer would give the same tokens. `say` gets
+    the lines that a person should read.
     """
     given = None if tokenizer is None else as_tokenizer(tokenizer)
     task = _Task(source, config, tokenizer=given, say=say, progress=progress)
@@ -88,7 +88,7 @@ def prepare_tokens(
 
 
 def _counting_only(dataset: Dataset, speaker: str) -> Dataset:
-    """The same with all tokens marked but those that a speaker says."""
+    """The dataset with all tokens marked except those that a speaker says."""
     dialogue = dataset.origin.dialogue
     if dialogue is None:
         raise UserError("--only needs a text that is mostly conversations; this one is not")
@@ -104,7 +104,7 @@ def _counting_only(dataset: Dataset, speaker: str) -> Dataset:
 
 
 def _from_cache(task: _Task, place: Path) -> Dataset:
-    """The tokens of a text that are kept in a folder, where they are put if they are not there."""
+    """The tokens of a text from its folder in the cache, made and kept there if it has none."""
     folder = place / _key(task)
     try:
         return open_dataset(folder)

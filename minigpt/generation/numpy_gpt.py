@@ -185,7 +185,7 @@ class NumpyGPT:
 
     def _positions(self, lengths: TokenIds, T: int, hidden: Sequence[int] = ()) -> Positions:
         """The positions of T more tokens of each text; ``lengths`` ``(b,)`` counts the tokens of
-        each that are in the cache. `hidden` are positions of keys that these tokens may not look at."""
+        each that are in the cache. `hidden` are positions of keys that they may not look at."""
         if any(position >= lengths.min() for position in hidden):
             raise ValueError("a token always sees itself: only tokens before it can be hidden")
         S = int(lengths.max()) + T

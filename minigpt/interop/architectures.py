@@ -31,9 +31,9 @@ class Architecture:
     defaults: dict[str, Any]  # what transformers takes for a key that is left out
     fixed: dict[str, tuple[Any, ...]]  # the values of a key that our model computes
     modules: tuple[Module, ...]
-    prefix: str  # that older files leave out of their names
+    prefix: str  # of the names of tensors; older files leave it out
     divides_width: bool = False  # whether they demand that num_heads divides emb_dim
-    # Modules of ours of which GGUF has the rows in another order; see `gguf.interleaved`.
+    # Modules of ours whose rows have another order in GGUF; see `gguf.interleaved`.
     interleaved: frozenset[str] = field(default=frozenset())
 
 

@@ -48,8 +48,8 @@ class ChatFormat:
 
     def jinja(self) -> str:
         """The chat template, for which a message may also have the name of a speaker. It reads a
-        message as the server does: a content may be null, or a list of parts, and what is the name
-        of a token is text."""
+        message as the server does: a content may be null, or a list of parts, and the name of a
+        special token in it is ordinary text."""
         roles = ", ".join(f"{_quoted(role)}: {_quoted(name)}" for role, name in self.roles.items())
         before, _, after = self.before_text.partition("{speaker}")
         between_lines = _quoted(self.dialogue.between_lines)

@@ -2,7 +2,8 @@
 
 The file holds the tokenizer too. llama.cpp has its own copies of GPT-2's and SmolLM's patterns, so
 that a BPE with one of them gives the same ids. It has no character tokenizer, but a BPE whose
-merges only join the bytes of one character does the same. It leaves out characters that we refuse.
+merges only join the bytes of one character does the same. With it, llama.cpp leaves out characters
+that we refuse.
 """
 
 import errno
@@ -25,7 +26,7 @@ from .chat import ChatFormat
 from .mapping import Weights, numbered, numbered_modules, stacked
 from .safetensors_files import Array
 
-# What llama.cpp calls the patterns that it knows as we do.
+# llama.cpp's names of the patterns that both it and we know.
 _PATTERNS = {GPT2_PATTERN: "gpt-2", PATTERNS["smollm"]: "smollm"}
 
 
@@ -38,8 +39,8 @@ def write_gguf(
     *,
     chat: ChatFormat | None = None,
 ) -> None:
-    """Write a model and its tokenizer as one file, in float32, with a chat template if it can be
-    talked with; `name` is what it calls the model.
+    """Write a model and its tokenizer as one file, in float32, with the template of `chat` if the
+    model can be talked with; `name` is the model's name in the file.
 
     llama.cpp's `llama-quantize` makes it smaller.
     """
@@ -73,7 +74,7 @@ def write_gguf(
         writer.write_tensors_to_file()
         writer.close()
     except OSError as error:
-        if error.errno is None:  # numpy tells how many numbers were written, and not why no more
+        if error.errno is None:  # numpy says how many numbers were written, not what failed
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
         raise
 

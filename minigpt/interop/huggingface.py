@@ -47,8 +47,8 @@ def write_folder(
     *,
     chat: ChatFormat | None = None,
 ) -> None:
-    """Fill an empty folder so that transformers loads it without code of ours; with a chat template
-    if it can be talked with.
+    """Fill an empty folder so that transformers loads it without code of ours, with the template of
+    `chat` if the model can be talked with.
 
     Raises:
         UserError: if the model is of no architecture that other programs run.

@@ -15,7 +15,7 @@ from .safetensors_files import Array
 
 Weights = Mapping[str, Array]
 
-# What no model of ours computes, whatever its architecture.
+# Keys for which our models compute only these values, whatever the architecture.
 _NEVER: dict[str, tuple[Any, ...]] = {
     "quantization_config": (None,),
     "rope_interleaved": (False,),
@@ -120,8 +120,8 @@ def weights_to_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Arr
 
 
 def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Array]:
-    """Our weights from their tensors, of which none is missing and none is left; whoever makes a
-    model of them checks their shapes."""
+    """Our weights from their tensors. UserError if a tensor is missing, or does not belong to the
+    model; whoever makes a model of the weights checks their shapes."""
     tensors = _with_present_names(weights, config)
     names = {name for name, _ in named_shapes(config)}
     found = {}
@@ -172,7 +172,8 @@ def stacked(weights: Weights, module: Module, block: int) -> dict[str, Array]:
 
 
 def _with_present_names(weights: Weights, config: GPTConfig) -> dict[str, Array]:
-    """The first GPT-2 files leave out a prefix of the names, and hold more than weights."""
+    """The weights by the names that transformers uses now: the first GPT-2 files leave out a prefix
+    of the names, and hold more than weights."""
     prefix = architecture_of(config).prefix
     named = {}
     for name, array in weights.items():

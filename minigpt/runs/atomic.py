@@ -11,7 +11,7 @@ from typing import Any
 
 from ..config.system import name_problem, rename
 
-# Those of older versions have no number.
+# The name of an unfinished file; older versions put no number into it.
 _UNFINISHED = re.compile(r"\.new-(?:[0-9a-f]{12}-)?(.+)", re.DOTALL)
 
 
@@ -54,7 +54,7 @@ def replace(
             os.fsync(descriptor)
             os.close(descriptor)
     except OSError as error:
-        if str(error.filename) == str(new):  # which nobody has chosen
+        if str(error.filename) == str(new):  # a name that nobody has chosen
             error.filename = str(path)
         raise
     finally:
@@ -63,8 +63,8 @@ def replace(
 
 
 def unfinished_name(name: str) -> str:
-    """What a file is called while it is being written: by nobody else, and so several threads and
-    processes can write it at once."""
+    """What a file is called while it is being written. No one else uses this name, so several
+    threads and processes can write the file at once."""
     return f".new-{secrets.token_hex(6)}-{name}"
 
 

@@ -58,7 +58,7 @@ def find_base() -> Path:
     content = read_raw_config(folder)
     try:
         found = {**_checksums(folder), CONFIG: _checksum_of_config(content)}
-    except OSError as error:  # somebody else may read it, as in a system's folder
+    except OSError as error:  # perhaps only another user may read it, as in a system's folder
         raise UserError(f"the base cannot be read: {error}; {_REMEDY}") from None
     if content.get(_CHECKSUMS) != found:
         raise UserError(f"the base in {folder} is damaged; {_REMEDY}")

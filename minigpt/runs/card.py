@@ -106,7 +106,7 @@ def _quality(found: FoundModel) -> str:
     """The loss on text that the model has not seen, beside that of counting; nothing if it is not
     known."""
     rows = [] if found.config is None else read_metrics(found.folder / METRICS)
-    if found.step is not None:  # the others tell of other weights
+    if found.step is not None:  # rows of other steps tell of other weights
         rows = [row for row in rows if row["step"] == found.step]
     if not rows:
         return ""
@@ -217,7 +217,7 @@ def _machine(found: FoundModel, plan: Mapping[str, Any]) -> str:
 
 
 def _last_part(path: str) -> str:
-    """The name of a file without its folders, which are private; Windows has other ones."""
+    """The name of a file without its folders, which are private; also of a path of Windows."""
     return _plain(PureWindowsPath(path).name or path)
 
 

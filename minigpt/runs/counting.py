@@ -1,5 +1,6 @@
 """`counting`, which `minigpt compare` takes in the place of a run: what counting alone makes of the
-text that a run has learned from. Whoever asks for the name alone does not wait for the rest.
+text that a run has learned from. Slow imports are inside the functions, so that a program which
+only needs the name does not wait for them.
 """
 
 import contextlib
@@ -29,8 +30,8 @@ def means_counting(name: str) -> bool:
 
 
 def counting_model(found: "FoundModel") -> "CountingModel":
-    """What counts which token follows which in the text that a run learned from; UserError if the
-    model does not say what it learned from, or that has changed or is not there."""
+    """The model that has counted which token follows which in the text that a run learned from.
+    UserError if the run does not say which text that is, or the text has changed or is missing."""
     import numpy as np
 
     from ..data.corpus import encode

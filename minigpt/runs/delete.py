@@ -32,7 +32,7 @@ class Remains:
     files: list[Path]  # of the run
     prepared: list[Path]  # folders in the cache, with tokens of its text
     copies: list[Path]  # of its text, which killed processes have left
-    others: list[Path]  # in its folder, of which somebody else takes care
+    others: list[Path]  # in its folder, but not the run's; they stay
     knows_text: bool  # whether the run says of which text it is
 
     def delete(self) -> None:
@@ -51,7 +51,7 @@ class Remains:
 
 @contextlib.contextmanager
 def run_to_delete(folder: Path) -> Iterator[Remains]:
-    """What there is of a run, which no process can train meanwhile. Afterwards its folder is gone
+    """What there is of a run; no process can train it meanwhile. Afterwards its folder is removed
     if it is empty.
 
     Raises:
@@ -99,7 +99,8 @@ def folders_of(person: Path) -> list[Path]:
 
 
 def delete_people(people: Iterable[Path]) -> None:
-    """Delete those folders of people with all that they hold, and those above if they are empty."""
+    """Delete the folders that the studio has made for people, with all that they hold, and the
+    folders above if they are empty then."""
     for one in people:
         for folder in folders_of(one):
             shutil.rmtree(folder)
@@ -174,17 +175,17 @@ def _copies(text: Any, fingerprint: str) -> list[Path]:
 
 
 def _is_copy(copy: Path, config: TextConfig, fingerprint: str) -> bool:
-    """Whether a run learned from a copy: it names it, or has read the same text."""
+    """Whether a run learned from a copy: its config names it, or the run has read the same text."""
 
     def put(names: tuple[str, ...]) -> tuple[str, ...]:
-        """The copy in the place of the one that the run has read."""
+        """The names, with this copy in the place of the copy that the run has read."""
         kinds = {name: "stdin" if name == STANDARD_INPUT else kind_of(Path(name)) for name in names}
         return tuple(str(copy) if kinds[name] == kind_of(copy) else name for name in names)
 
     if str(copy) in (*config.files, *config.validation):
         return True
     read = replace(config, files=put(config.files), validation=put(config.validation))
-    if read == config or STANDARD_INPUT in (*read.files, *read.validation):  # that was not kept
+    if read == config or STANDARD_INPUT in (*read.files, *read.validation):  # not kept
         return False
     with contextlib.suppress(UserError):
         return find_source(read).fingerprint == fingerprint

@@ -39,7 +39,7 @@ def why_wrong(device: torch.device, precision: torch.dtype = torch.float32) -> s
         model = GPT(_SHAPE)
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for parameter in model.parameters():  # as they begin, attention would change nothing
+        for parameter in model.parameters():  # in a new model, attention adds nothing
             parameter.copy_(0.1 * torch.randn(parameter.shape, generator=draw))
     token_ids = torch.randint(64, (2, 41), generator=draw)  # (b, T + 1)
 
@@ -53,7 +53,7 @@ def why_wrong(device: torch.device, precision: torch.dtype = torch.float32) -> s
     allowed = _FLOAT32 if precision == torch.float32 else _NARROW
     for name, right in expected.items():
         difference = float((found[name] - right).norm() / right.norm())
-        if not difference < allowed:  # nor is nan
+        if not difference < allowed:  # also true of nan
             return f"{name} differ by {difference:.0%}"
     return None
 

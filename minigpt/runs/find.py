@@ -51,7 +51,7 @@ def load(
         model: for a run of a network that is not a :class:`minigpt.GPT`: such a network, from ids
             ``(b, T)`` to logits ``(b, T, vocab_size)``. It is filled in place with the run's
             weights, and stays on its device. Torch writes with it.
-        tokenizer: for a run with a tokenizer of your own: the same again.
+        tokenizer: for a run that was trained with a tokenizer of your own: that tokenizer.
         settings: fields of :class:`minigpt.InferenceConfig`.
 
     Raises:
@@ -131,8 +131,8 @@ def _read_again(text: TextConfig, fingerprint: str) -> "tuple[Part, Part]":
 
 
 def beginning(found: FoundModel) -> str | None:
-    """What the training of a model began with, without its folders, which are private; None if it
-    began from nothing, or that is not known."""
+    """The model that the training of a model began with, named without folders, which are private;
+    None if it began from nothing, or that is not known."""
     text = found.config.origin.text if found.config else None
     if text is None or text.init is None:
         return None
@@ -145,8 +145,8 @@ def beginning(found: FoundModel) -> str | None:
 
 def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
     """Read a run, the base, a folder in the Hugging Face layout, or a model of the hub, by any name
-    that :func:`load` takes. A `tokenizer` is for a run that was trained with one of somebody's own:
-    the same again."""
+    that :func:`load` takes. `tokenizer` is the one that a run was trained with, if that is
+    somebody's own."""
     folder, step = _place_of(name)
     if is_huggingface_folder(folder):
         from ..interop.huggingface import read_folder  # a run is loaded sooner without
@@ -159,7 +159,7 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
 
 
 def _place_of(name: str | Path) -> tuple[Path, int | None]:
-    """The folder that holds the model of this name, and the step if it is one of a run's."""
+    """The folder that holds the model of this name, and the step if the name is that of a step."""
     full = full_name(name)
     if full == BASE:
         return find_base(), None
@@ -174,9 +174,9 @@ def _place_of(name: str | Path) -> tuple[Path, int | None]:
 def full_name(
     name: str | Path, *, runs: str | Path = "runs", say: Say = lambda line: None
 ) -> str | Path:
-    """The folder that a name means: the one of that name or, if that holds no model, the one in
-    `runs`. Where both hold one, `say` is told which is meant. A name of the hub stays as it is, and
-    so does "base" where no folder has that name. Where no folder has a name with an @, it means a
+    """The folder that a name means: the folder of that name or, if it holds no model, the one in
+    `runs`. Where both hold a model, `say` is told which is meant. A name of the hub stays as it is,
+    and so does "base" where no folder has that name. A name with an @ that no folder has means a
     step of the run before the @: "fables@120" is "runs/fables@120".
 
     Raises:
@@ -251,7 +251,7 @@ def model_name(name: str | Path) -> str:
 
 def export_name(name: str | Path) -> str:
     """What an export of a model is called: "my-step120" of the step "my@120" of a run, since other
-    programs give an @ a meaning of their own. It is in one line, as it stands in their files."""
+    programs give an @ a meaning of their own. It is in one line, as their files need it."""
     whole = "".join(c if c.isprintable() else "-" for c in model_name(name))
     run, at, step = whole.rpartition("@")
     is_step = at and not Path(name).is_dir()

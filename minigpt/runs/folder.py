@@ -49,16 +49,16 @@ CHECKPOINT = "checkpoint"  # a folder, which holds
 LAST = "last.safetensors"
 PREVIOUS = "previous.safetensors"
 KEPT = "kept"  # a folder, which holds the weights of single steps
-STEP_NAME = "(?:0|[1-9][0-9]{0,14})"  # a pattern of what they are called, without the ending
-FIRST = "0.safetensors"  # in it: those before training
-DAMAGED = "damaged.safetensors"  # in `checkpoint` too: a last one that could not be read
+STEP_NAME = "(?:0|[1-9][0-9]{0,14})"  # a pattern of their names, without the ending
+FIRST = "0.safetensors"  # in KEPT: the weights before training
+DAMAGED = "damaged.safetensors"  # in CHECKPOINT, too: a LAST that could not be read
 BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
 LOCK = ".lock"
 WANDB = "wandb"  # a folder that --log wandb writes where it is offline
 FOLDERS = (CHECKPOINT, KEPT, JOURNAL)
 
 # All files that a run can ever have, as patterns of their paths, in the order in which they are
-# deleted: what tells that it is a run goes last. The journal can have those of the studio.
+# deleted: what shows that it is a run goes last. The studio has files of its own in the journal.
 _IN_CHECKPOINT = (LAST, PREVIOUS, BEST, DAMAGED)
 _OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
 _ALONE = (TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, WEIGHTS, CONFIG)
@@ -81,7 +81,7 @@ _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_sec
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
 COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
 NEARLY = 0.005  # the part by which a loss may be above the lowest one
-INTERPOLATION = "interpolation"  # how far from the first weights those lie that were kept
+INTERPOLATION = "interpolation"  # how far the kept weights lie from the first ones
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def read_plan(folder: Path) -> dict[str, Any]:
 
 
 def _read_dialogue(data: Any) -> "Dialogue | None":
-    """Who speaks in a run's text. Runs of conversations have it, and no older ones."""
+    """Who speaks in a run's text; None of an older run, or if the text is not conversations."""
     if data is None:
         return None
     from ..data.dialogue.dialogue import Dialogue  # what only names files does not wait for it
@@ -190,7 +190,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def read_steps(path: Path) -> list[dict[str, Any]]:
-    """The rows of a steps.jsonl, in the same way."""
+    """The rows of a steps.jsonl, read as :func:`read_metrics` reads."""
     return _read_rows(path, FIGURES_OF_A_STEP)
 
 
@@ -207,8 +207,9 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
 def is_kept(loss: float, best: float | None, *, is_on_line: bool) -> bool:
     """Whether evaluated weights are kept in the place of those with the loss `best`.
 
-    The last weights of a training that began with a model (`is_on_line`) are kept with nearly the
-    lowest loss too: the longer it has trained, the more the model writes as its text does.
+    The last weights of a training that began with a model (`is_on_line`) are also kept if their
+    loss is only nearly the lowest: the longer a model has trained, the more it writes as its text
+    does.
     """
     if best is None:
         return True
@@ -225,9 +226,9 @@ def kept_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files of a run, whole or unfinished, in the order in which they can be deleted: until the
-    last one is gone it is a run. A folder of wandb is one of them. Links are none, and are not
-    followed."""
+    """All files of a run, whole or unfinished, in the order in which they can be deleted: the
+    folder is a run until the last file is gone. The folder of wandb counts as a file. Links do not
+    count, and are not followed."""
     places = [folder, *(folder / name for name in FOLDERS)]
     held = [file for place in places if not place.is_symlink() for file in place.glob("*")]
     files = [f for f in held if (f.is_file() or f.name == WANDB) and not f.is_symlink()]
@@ -236,7 +237,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def _rank(path: Path) -> int:
-    """The place of a file of a run in `_FILES`; its length for a file of somebody else."""
+    """The index of a file of a run in `_FILES`; the length of `_FILES` for any other file."""
     whole = path.with_name(whole_name(path.name)).as_posix()
     ranks = (rank for rank, pattern in enumerate(_FILES) if pattern.fullmatch(whole))
     return next(ranks, len(_FILES))
@@ -244,7 +245,7 @@ def _rank(path: Path) -> int:
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove the unfinished files of a run that is locked. Pages and the journal are written
-    without the lock, too: there only what is old."""
+    without the lock, too: of those only old files are removed."""
     for file in files_of(folder):
         if not is_unfinished(file.name):
             continue
@@ -256,8 +257,8 @@ def _remove_leftovers(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training in `folder` until this one ends, however it ends. What
-    processes have left unfinished that were killed is removed."""
+    """Keep other processes from training in `folder` until this one ends, however it ends.
+    Unfinished files that killed processes have left are removed."""
     try:
         with FileLock(folder / LOCK, timeout=0):
             _remove_leftovers(folder)
@@ -269,7 +270,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def check_free(out: Path) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free.
-    What a training left that was killed before its first checkpoint is removed."""
+    What is left of a training that was killed before its first checkpoint is removed."""
     other = "choose another --out"
     if (problem := name_problem(out)) is not None:
         raise UserError(f"{problem}; {other}", kind="setting")
@@ -299,9 +300,9 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def is_untrained(folder: Path) -> bool:
-    """Whether a folder holds a run that has learned nothing: the files and the weights that it
-    began with and the losses of its first steps, no checkpoint, and weights that no evaluation has
-    chosen."""
+    """Whether a folder holds a run that has learned nothing: only the files and the weights that it
+    began with, which no evaluation has chosen, and the losses of its first steps, but no
+    checkpoint."""
     beginning = read_beginning(folder / WEIGHTS)
     if beginning is None:
         return False
@@ -366,7 +367,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     check_free(out)
     is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
     place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
-    building = place / f".new-{secrets.token_hex(16)}"  # which nobody else has chosen
+    building = place / f".new-{secrets.token_hex(16)}"  # a name of its own
     try:
         building.mkdir()
         yield building

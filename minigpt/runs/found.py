@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoundModel:
-    """A model with its tokenizer, the folder that they were found in, and its settings if a run;
-    the `step` is of weights that the run has kept beside its best."""
+    """A model with its tokenizer, the folder that they were found in and, if it is a run, its
+    settings. `step` is given if the weights are not the run's best, but kept from that step."""
 
     folder: Path
     glass: NumpyGPT
@@ -52,8 +52,8 @@ class FoundModel:
 def load_run(
     folder: str | Path, tokenizer: TokenizerLike | None = None, *, step: int | None = None
 ) -> FoundModel:
-    """Read a run of a `GPT`, with its best weights or those that it has kept of a step; what is
-    missing or damaged is named."""
+    """Read a run of a `GPT`, with its best weights or the weights that it has kept of a step. The
+    error names what is missing or damaged."""
     folder = Path(folder)
     config = read_config(folder)
     check_is_gpt(folder)
@@ -77,7 +77,7 @@ def weights_file(folder: Path, step: int | None) -> Path:
 
 
 def tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:
-    """The tokenizer of a run; one of somebody's own is given, and must have the same tokens."""
+    """The tokenizer of a run: read, or the one `given`, which must have the same tokens."""
     path = existing_file(folder, TOKENIZER)
     return load_tokenizer(path) if given is None else same_tokenizer(path, given)
 

@@ -134,7 +134,7 @@ class Journal:
             self._write(name)
 
     def _write(self, name: str) -> None:
-        """Write what waits for a file; of a disk that becomes full there may be room for a part."""
+        """Write what waits for a file, or a part of it if the disk becomes full."""
         with (
             contextlib.suppress(OSError),
             open(self._folder / name, "ab", buffering=0) as file,
@@ -153,7 +153,7 @@ class Journal:
                 self._write(name)
 
     def _watch(self) -> None:
-        """Until the journal is closed: touch `alive`, look for `stop`, notice that time is gone."""
+        """Until the journal is closed: touch `alive`, look for `stop`, notice a sleep."""
         last = time.time()
         while not self._is_closing.wait(SECONDS_ALIVE):
             asleep = time.time() - last - SECONDS_ALIVE
@@ -182,8 +182,8 @@ class Journal:
 
 @contextlib.contextmanager
 def telling_failure(run: Path | None) -> Iterator[None]:
-    """Within, a run is continued: what goes wrong before its journal is open is told in it all the
-    same, unless another process has it open."""
+    """Within, a run is continued. An error before its journal is open is written into the journal
+    all the same, unless another process is training the run."""
     begun = time.time()
     try:
         yield

@@ -13,8 +13,8 @@ def lines_of(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file; a line that is no row, such as half of one, is left out. None of a file
-    that cannot be read."""
+    """The rows of a file; a line that is no row, such as half of one, is left out. No rows if the
+    file cannot be read."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,5 +1,5 @@
 """The weights that a run has kept of single steps of its training, `kept/STEP.safetensors`. They
-have names: that of the run, an @ and the step, as in "fables@120".
+are named by the run, an @ and the step, as in "fables@120".
 """
 
 import re
@@ -39,8 +39,8 @@ def steps_in(folder: Path) -> list[int]:
 
 
 def find_kept(folder: Path, typed: str) -> int:
-    """The step that was typed after the @ of a run; UserError with those that are kept if this one
-    is not."""
+    """The step that was typed after the @ of a run. If it is not kept, a UserError lists the steps
+    that are."""
     steps = kept_steps(folder)
     if not steps:
         raise UserError(f"{folder} has kept no weights of single steps; train with --keep 12")
@@ -58,7 +58,7 @@ def check_is_whole(name: str | Path) -> None:
 
 
 def listed(steps: list[int]) -> str:
-    """Steps as they are read: of many, the first and the last ones."""
+    """Steps as a list to read; of many, only the first and the last ones."""
     names = list(map(str, steps))
     if len(names) > _MOST_LISTED:
         names[_MOST_LISTED // 2 : -_MOST_LISTED // 2] = ["..."]

@@ -101,8 +101,8 @@ def newest_run(runs: str | Path = "runs") -> Path:
 
 
 def unfinished_run(text: TextConfig, fingerprint: str) -> Run | None:
-    """The run in `runs/` trained last of those that can be continued: begun on the same files,
-    which have not changed since, not finished, and trained by no process now."""
+    """Of the runs in `runs/` that can be continued, the one trained last. Such a run was begun on
+    the same files, which have not changed since, is not finished, and no process trains it now."""
     files = _full_names(text)
     if files is None:
         return None
@@ -126,8 +126,8 @@ def _full_names(text: TextConfig) -> list[str] | None:
 
 
 def _is_finished(folder: Path, rows: list[dict[str, Any]] | None = None) -> bool:
-    """Whether a run's last checkpoint says that it is finished, without reading its tensors. Of one
-    without a checkpoint its last evaluation says so, which is in the `rows` of its metrics."""
+    """Whether a run's last checkpoint says that it is finished, without reading its tensors. If
+    there is no checkpoint, the last evaluation in the `rows` of its metrics says so."""
     for name in (LAST, PREVIOUS):
         with contextlib.suppress(SafetensorError, OSError, ValueError, LookupError, TypeError):
             with safe_open(folder / CHECKPOINT / name, "np") as file:
@@ -157,7 +157,7 @@ def runs_by_training(runs: str | Path = "runs") -> list[Run]:
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:
     """`runs/name`, or the first of name-2, name-3, ... that does not exist; `runs/run` where the
-    system has no such names. Of a long name the beginning, and what is not UTF-8 is left out."""
+    system allows no such name. A long name is cut off, and what is not UTF-8 in it left out."""
     name = os.fsencode(name)[:_LONGEST_NAME].decode(errors="ignore")
     if not name or name_problem(f"runs/{name}") is not None:
         name = "run"

@@ -12,8 +12,8 @@ _SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_
 
 @contextlib.contextmanager
 def enough_memory(smaller: str, is_kept: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Within, to run out of memory is a UserError that advises what is to be `smaller`, and says
-    how a training goes on, if the last state of one `is_kept`."""
+    """Within, running out of memory is a UserError that advises what to make `smaller` and, if the
+    last checkpoint of a training `is_kept`, says how to go on from it."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -24,6 +24,6 @@ def enough_memory(smaller: str, is_kept: Callable[[], bool] = lambda: False) -> 
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error says so. torch has a class of its own for GPUs, and for CPUs it has none."""
+    """Whether an error says that memory ran out. torch has an error class for GPUs only."""
     is_named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return is_named or any(sign in str(error) for sign in _SIGNS)

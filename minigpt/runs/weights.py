@@ -120,8 +120,8 @@ def read_best(path: Path) -> dict[str, float] | None:
 
 
 def read_beginning(path: Path) -> set[str] | None:
-    """The names of the files that a run began with, if these are its weights of then; None if an
-    evaluation has chosen them, or the file is damaged or not ours."""
+    """The names of the files that a run began with, if this file has the weights before training;
+    None if an evaluation has chosen them, or the file is damaged or not ours."""
     about = read_about(path)
     names = about.get("begun_with")
     if "best" in about or not isinstance(names, list):

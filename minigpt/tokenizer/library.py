@@ -67,7 +67,8 @@ class LibraryTokenizer(Tokenizer):
 
 
 def word_pattern(pre_tokenizer: Any) -> str | None:
-    """The pattern that cuts a text into words before bytes are merged; None if words are cut otherwise."""
+    """The pattern that cuts a text into words before bytes are merged; None if words are cut in
+    another way."""
     match pre_tokenizer:
         case {"type": "ByteLevel", **options} if options.get("use_regex", True):
             return GPT2_PATTERN
