@@ -21,7 +21,7 @@ class WeightAverage:
     et al. 2024, section 3, average over a share of the training).
 
     Attributes:
-        averages: by the name of each parameter that is trained, of its shape.
+        averages: for the name of each parameter that is trained, a tensor of its shape.
     """
 
     def __init__(self, model: nn.Module):
@@ -33,7 +33,7 @@ class WeightAverage:
         self.averages = {name: weight.clone() for name, weight in self._weights.items()}
 
     def update(self, step: int) -> None:
-        """Move the averages a little towards the weights, after a step, the first of which is 0."""
+        """Move the averages a little towards the weights after a step; the first step is 0."""
         rate = 1 / max(_MEMORY * step, 1.0)
         averages = list(self.averages.values())
         torch._foreach_lerp_(averages, list(self._weights.values()), rate)

@@ -9,10 +9,10 @@ A callback is an object with any of these methods, each of which gets the traine
     on_save         after each checkpoint
     on_end          when the training ends, however it ends
 
-The figures are a dict by the names of metrics.jsonl and more, see `Trainer.figures`.
+The figures are a dict; its keys are those of metrics.jsonl and more, see `Trainer.figures`.
 
-What a callback raises ends the training, once it is saved, unless it says ``only_reports = True``:
-then a line says what failed, and the training goes on without it.
+An error that a callback raises ends the training, once that is saved. If the callback has
+``only_reports = True``, a line says what failed, and the training goes on without the callback.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ class StopTraining(Exception):
 
 
 def check_callbacks(callbacks: Sequence[object]) -> None:
-    """Refuse what would never be called: an object with none of the methods, or one whose name is
-    mistyped."""
+    """Refuse what would never be called: an object with none of the methods, or a method whose name
+    is mistyped."""
     events = ", ".join(_EVENTS)
     if not isinstance(callbacks, Iterable):
         raise UserError("callbacks is a list: put the callback in brackets")
@@ -49,16 +49,16 @@ def check_callbacks(callbacks: Sequence[object]) -> None:
 
 
 class CallbackList:
-    """Callbacks in the order in which they are called; what one of them raises is kept. From then
-    on that one is only told the end.
+    """Calls callbacks in their order, and keeps the first error that ends the training. A callback
+    that has raised an error is called only once more, at the end.
 
-    Of several processes the first one calls all of them. The others call those that say
-    ``all_ranks = True``: a callback that changes the model has to do so in every process.
+    Rank 0 calls all callbacks. The other ranks call those that have ``all_ranks = True``: a
+    callback that changes the model has to change it on every rank.
 
     Attributes:
-        wants_stop: whether one has raised StopTraining.
-        failure: what one has raised first beside that.
-        failed: its name and the event, such as "CSV.on_step".
+        wants_stop: whether a callback has raised StopTraining.
+        failure: the first error of a callback that does not only report.
+        failed: the name of that callback and the event, such as "CSV.on_step".
     """
 
     def __init__(self, callbacks: Sequence[object], is_main: bool):
@@ -69,7 +69,7 @@ class CallbackList:
         self._broken: list[object] = []
 
     def call(self, event: str, trainer: Any, figures: Figures) -> None:
-        """Call the method of this name of all that have one."""
+        """Call the method of this name of every callback that has it."""
         for callback in self._callbacks:
             method = getattr(callback, event, None)
             is_broken = any(callback is broken for broken in self._broken)
@@ -90,8 +90,9 @@ class CallbackList:
                     self.failed = failed
 
     def told_failure(self, kept_in: Path | None, can_resume: bool) -> Exception:
-        """What has been raised, here or in another process. A line says first which callback failed
-        and, if the run is kept in a folder, where that is and whether it can be resumed."""
+        """The error to raise when a callback has failed, in this process or another. If it was in
+        this one, a line first says which callback failed and, if the run is kept in a folder, where
+        that is and whether the run can be resumed."""
         if self.failure is None:
             return UserError("a callback failed in another process")
 

@@ -19,7 +19,8 @@ class Candidate:
 
     result: Evaluation
     in_place: InPlace
-    # Of the way from the first to the trained weights, if weights on that line were tried.
+    # How far these lie on the way from the first weights (0) to the trained ones (1); None if no
+    # weights on that line were tried.
     share: float | None = None
 
 
@@ -45,7 +46,7 @@ class Candidates:
         return self._on_line(best, state) if self._trained.first else best
 
     def seconds_at_end(self, eval_tokens: int) -> float:
-        """That all evaluations at the end take."""
+        """The seconds that all evaluations at the end take."""
         an_evaluation = self._validation.seconds(eval_tokens)
         if not self._trained.first:
             return 2 * an_evaluation
@@ -56,8 +57,8 @@ class Candidates:
         return tokens_to_search(self._validation.count(eval_tokens))
 
     def _on_line(self, trained: Candidate, state: TrainingState) -> Candidate:
-        """Of the line from the first weights to the trained ones, which end it, the farthest with
-        nearly the lowest loss."""
+        """The weights with nearly the lowest loss on the line from the first weights to the trained
+        ones, these included; of several the farthest from the first weights."""
         max_tokens = self._tokens_to_search(state.eval_tokens)
 
         def loss_at(share: float) -> float:
@@ -73,7 +74,8 @@ class Candidates:
 
     @contextlib.contextmanager
     def _between(self, in_place: InPlace, share: float) -> Iterator[None]:
-        """Within, the model has the weights at a share of the way from the first to others."""
+        """Within, the model has the weights at a share of the way from the first weights to those
+        that `in_place` gives it."""
         with (
             in_place(),
             interpolated_in_place(self._trained.model, self._trained.first, share),

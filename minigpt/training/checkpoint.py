@@ -2,8 +2,8 @@
 before it until the next is whole.
 
 The file's metadata holds the counters, what optimizers keep beside tensors, and a SHA-256 of
-everything in the file. Rank 0 writes and reads it for all, so that any number of processes can
-continue it.
+everything in the file. Rank 0 writes and reads the file for all ranks, so that any number of
+processes can continue the training.
 """
 
 import dataclasses
@@ -47,17 +47,17 @@ class TrainingState:
     best_step: Natural = 0  # when it was reached
     finished: bool = False  # whether all its steps or all its time are used up
     loss_scale: float = FIRST_SCALE  # that losses in float16 are multiplied by
-    scaled_since: Natural = 0  # the step at which that changed last
+    scaled_since: Natural = 0  # the step at which loss_scale changed last
 
     def rescale(self, factor: float) -> None:
-        """Multiply losses in float16 by so much more."""
+        """Multiply the scale of losses in float16 by a factor."""
         self.loss_scale *= factor
         self.scaled_since = self.step
 
 
 @dataclass(frozen=True)
 class Trained:
-    """All that a training goes on from, but for the counters: what a checkpoint holds."""
+    """What a checkpoint holds besides the counters."""
 
     model: nn.Module
     average: WeightAverage
@@ -77,9 +77,8 @@ class Trained:
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """The parameters and buffers, the averages of the weights, and the weights that training
-        began with if they are needed at its end, by their names in the file; they share their
-        memory."""
+        """By their names in the file, and not copied: the parameters and buffers, the averages of
+        the weights and, if they are needed at the end, the weights that training began with."""
         weights = {f"model.{name}": tensor for name, tensor in tensors_of(self.model).items()}
         averages = {f"average.{name}": t for name, t in self.average.averages.items()}
         first = {f"first.{name}": tensor for name, tensor in self.first.items()}
@@ -119,9 +118,9 @@ def _as_written(tensor: Tensor) -> Tensor:
 def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list[str]]:
     """Put model and optimizers back to where the last checkpoint left them.
 
-    Returns its counters, and what is wrong with a later checkpoint that was skipped; that is kept
-    under another name, so that it never takes the place of a whole one. Raises UserError if none
-    is whole and fits; the weights stay as they are.
+    Returns its counters, and what is wrong with a later checkpoint that was skipped. The file of
+    the skipped one is renamed, so that it never takes the place of a whole one. Raises UserError if
+    no checkpoint is whole, or the last whole one does not fit; the weights then stay as they are.
     """
     tensors = dict[str, Tensor]()
 
@@ -158,8 +157,8 @@ class _Checkpoint:
 
 
 def _last_whole(folder: Path, trained: Trained | None = None) -> tuple[_Checkpoint, list[str]]:
-    """The last checkpoint that is whole, and what is wrong with later ones; UserError if it does
-    not fit what it is for."""
+    """The last checkpoint that is whole, and what is wrong with later ones; UserError if there is
+    none, or if it does not fit `trained`."""
     problems: list[str] = []
     for path in (folder / CHECKPOINT / name for name in (LAST, PREVIOUS)):
         if not path.exists():

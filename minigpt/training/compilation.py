@@ -17,17 +17,17 @@ from .loss import Loss
 from .messages import say
 from .precision import autocast, dtype_of
 
-_LONG = 10.0  # minutes of a training that gains more than compiling takes, about a minute
-_MANY = 5000  # steps of such a training
+_LONG = 10.0  # minutes: a training as long gains more than the minute that compiling takes
+_MANY = 5000  # steps: likewise
 _OLDEST = (7, 0)  # compute capability that Triton, which writes the code, knows
 
 
 def prepared(loss: Loss, parts: list[Part], config: TrainConfig) -> nn.Module:
     """A loss whose gradients are the mean over all processes, compiled if the config says so. The
-    parts are like those that are to come: each shape is compiled.
+    parts have all shapes of the parts to come: code is compiled for each shape.
 
-    With compile "auto" it is compiled for a long training on a GPU; what prevents that is said.
-    Raises UserError if it cannot be compiled and the config says "on".
+    With compile "auto" the loss is compiled for a long training on a GPU; a line says what prevents
+    that. Raises UserError if it cannot be compiled and the config says "on".
     """
     synchronised = distributed.synchronised(loss)
     device = next(loss.parameters()).device
@@ -70,12 +70,13 @@ def why_not_compiled(device: torch.device) -> str | None:
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
-    """Compile a loss in place. If that cannot be done it stays as it is; returns why not, in a
-    line.
+    """Compile a loss in place; None, or a line that says why it cannot be compiled and stays as it
+    is.
 
-    `try_out` computes it and its gradients on batches like those to come, which compiles it.
+    `try_out` computes the loss and its gradients on batches like those to come: torch compiles it
+    then.
     """
-    # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
+    # Random numbers as without compiling: drawn in compiled loops they take a tenth of a step more.
     # Separate code for each shape: code for all shapes takes three times as long to compile.
     options: dict[str, Any] = {"fallback_random": True}
     try:
@@ -88,7 +89,7 @@ def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
     except (torch._dynamo.exc.TorchDynamoException, ImportError, OSError) as error:
         if is_out_of_memory(error):
             raise
-        del loss.forward  # that of the class is left
+        del loss.forward  # the method of the class is left
         loss.zero_grad()
         return _first_line(error)
     return None

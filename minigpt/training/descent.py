@@ -30,7 +30,7 @@ class GradientDescent:
         config: how to train, with nothing left "auto".
         loss: what to minimise, see `Trainer`; None: the cross-entropy.
         context_length: how many tokens the model sees.
-        byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+        byte_lengths: how many bytes of text each token stands for, ``(vocab_size,)``.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class GradientDescent:
         """Within, steps can be taken: the model is in training mode, and compiled if the config
         says so. Afterwards every learning rate is the highest of its group."""
         self._model.zero_grad()  # gradients that the caller has left would add to the first step's
-        if not self._model.training:  # else the parts that are to stay in evaluation mode do
+        if not self._model.training:  # else some parts may be in evaluation mode, and are to stay
             self._model.train()
 
         with self._plain_loss.watching():
@@ -72,7 +72,7 @@ class GradientDescent:
                 set_rates(self._optimizers, share=1.0)
 
     def step(self, state: TrainingState, done: float) -> BatchResult:
-        """Take one step, before which a share of the training is `done`.
+        """Take one step; `done` is the share of the training that lies before it, 0 to 1.
 
         Raises:
             Diverged: if its loss or a gradient is not finite, or the loss has grown.
@@ -99,8 +99,8 @@ class GradientDescent:
         return result
 
     def _scaled_gradients(self, state: TrainingState, done: float) -> BatchResult:
-        """Set the gradients of this step's batch, computed in float16: the scale of its loss is
-        lowered until none is too large."""
+        """Set the gradients of this step's batch, computed in float16. The scale of the loss is
+        halved until all gradients are finite, or it is 1."""
         if state.step - state.scaled_since >= STEPS_TO_DOUBLE:
             state.rescale(2.0)
 

@@ -1,5 +1,5 @@
 """What a training writes into its run's folder while it goes on. A file that cannot be written does
-not end it: that is told, and it is tried again.
+not end the training: the problem is told, and writing is tried again.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Disk:
 
     Attributes:
         folder: of the run; None if nothing is written.
-        journal: is told when something cannot be written, and when all of it is.
+        journal: is told when a file cannot be written, and when no such file is left.
     """
 
     def __init__(self, folder: Path | None):
@@ -52,8 +52,8 @@ class Disk:
         *,
         is_tried_again: bool = True,
     ) -> bool:
-        """Call `write`; False if that fails, once what could not be written is said, and what is
-        the case then."""
+        """Call `write`; whether that succeeded. If it fails, a line names `what` could not be
+        written and says what is the case `otherwise`, unless the whole folder is gone."""
         assert self.folder is not None
         try:
             write()

@@ -54,7 +54,7 @@ def process_group() -> Iterator[None]:
     """Join the processes that torchrun started; without torchrun, do nothing.
 
     Inside, ranks above 0 print nothing. An error that one rank alone has is printed by that rank
-    and ends all of them. A process that is inside already stays so.
+    and ends all ranks. In a process that is inside already this does nothing.
     """
     join()
     if _open or world_size() == 1:
@@ -94,8 +94,8 @@ def _silence() -> Iterator[None]:
 
 
 def _tell(error: Exception, store: dist.Store, failures: str) -> None:
-    """Say what went wrong, once, before torchrun ends all ranks. `failures` names what counts the
-    ranks that an error has reached."""
+    """Say what went wrong, once, before torchrun ends all ranks. `failures` is the key under which
+    the store counts the ranks with an error."""
     with contextlib.suppress(ValueError):  # only the main thread may do this
         # torchrun terminates all ranks when the first has ended; first say why.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -108,7 +108,7 @@ def _tell(error: Exception, store: dist.Store, failures: str) -> None:
         if rank() > 0 and not _all_fail(store, failures):
             _say(f"rank {rank()} of {world_size()}: {error}")
     elif isinstance(error, dist.DistError) or "gloo" in str(error):
-        if is_first:  # and not because another rank has said its error and ended
+        if is_first:  # else the lost process is a rank that has said its error and ended
             _say("a process has ended or cannot be reached; continue with --resume")
         # To leave the process group would be to wait for the lost process for ever.
         atexit.register(os._exit, 2)
@@ -123,8 +123,8 @@ def _connect() -> None:
     has_nccl = torch.cuda.is_available() and dist.is_nccl_available()  # Windows has none
     backend = "cpu:gloo,cuda:nccl" if has_nccl else "gloo"
 
-    # After a restart the store may still hold the addresses of the processes before: with a prefix
-    # of its own, no attempt looks for those.
+    # After a restart the store may still hold the addresses of earlier processes: each attempt has
+    # a prefix of its own, and does not find them.
     found, number, processes = next(dist.rendezvous("env://", timeout=_PATIENCE))
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     store = dist.PrefixStore(f"attempt {attempt}", found)
@@ -162,8 +162,8 @@ def on_main(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def on_all(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function on every rank; if one has a UserError or OSError, all raise that of the
-    lowest rank."""
+    """Call a function on every rank. If it raises UserError or OSError on any of them, all ranks
+    raise the error of the lowest of these ranks."""
     result, error = _outcome(function, *args, **kwargs)
     for found in gather(error):
         if found is not None:
@@ -232,7 +232,7 @@ def share(count: int) -> slice:
 
 def device_of_rank(name: str) -> torch.device:
     """The device called `name` that this rank computes on; UserError if there is none. With "auto"
-    it is a GPU if there is one, which for a single process has to compute rightly."""
+    it is a GPU if there is one; a single process takes no GPU that computes wrongly."""
     if name == "auto" and world_size() == 1:
         if (problem := why_no_gpu()) is not None:
             _say_once(problem)

@@ -25,7 +25,7 @@ def advice(
         problem: what is wrong.
         step: at which it was noticed.
         kept_in: the run's folder, if good weights are in it.
-        learning_rate: of the config, if that is the one trained with.
+        learning_rate: of the config; None if the optimizers were given, with rates of their own.
     """
     if step == 0:
         return UserError(f"cannot train from these weights: {problem}", kind="diverged")
@@ -50,8 +50,8 @@ def check_weights(model: nn.Module) -> None:
 
 
 def check_growth(latest: float, first: float, vocab_size: int) -> None:
-    """Raise Diverged if the loss in nats a token is far above the one that training began with, and
-    above that of guessing.
+    """Raise Diverged if the loss in nats a token is far above both the first loss and the loss of
+    guessing.
 
     A model that is trained further on another language begins far above guessing.
     """

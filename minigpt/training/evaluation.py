@@ -33,7 +33,7 @@ class Totals(NamedTuple):
     nats: float  # their losses
     tokens: int  # how many there are
     bytes: int  # of text that they stand for
-    right: float  # of how many the likeliest token was the right one; NaN if that was not counted
+    right: float  # how many of them the model found likeliest; NaN if that was not counted
 
 
 class Predictions(NamedTuple):
@@ -41,7 +41,7 @@ class Predictions(NamedTuple):
 
     tokens: Tensor  # the windows, (b, length + 1); marked where the loss does not count a token
     known: int  # how many tokens after the first are not predicted
-    nats: Tensor  # the loss of each token that is, (b, length - known); 0 if it does not count
+    nats: Tensor  # the loss of each predicted token, (b, length - known); 0 if it does not count
     are_right: Tensor  # whether the likeliest token was the right one, (b, length - known)
 
     def totals(self, byte_lengths: Tensor) -> Totals:
@@ -90,7 +90,7 @@ def evaluate_tokens(
     """Predict every token but the first, once, in windows of the context length side by side.
 
     Of a text longer than `max_tokens` only some windows are read, see :func:`spread_windows`.
-    For the rest see :func:`evaluate_windows`.
+    The other arguments are those of :func:`evaluate_windows`.
     """
     return evaluate_windows(
         model,
@@ -103,9 +103,9 @@ def evaluate_tokens(
 
 
 def spread_windows(tokens: TokenSequence, context_length: int, max_tokens: int) -> Iterator[Window]:
-    """Windows of a text side by side, in which every token but the first is predicted once. Those
-    in which no such token counts are left out. If the rest has more than `max_tokens`, only some
-    windows that are spread evenly over it, always the same."""
+    """Windows of a text side by side, in which every token but the first is predicted once. Windows
+    without a token that counts are left out. If the others have more than `max_tokens` tokens, only
+    some of them are returned, spread evenly and always the same."""
     T = min(context_length, len(tokens) - 1)
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
     if isinstance(tokens, MarkedTokens):
@@ -136,12 +136,12 @@ def evaluate_windows(
         model: any network from ids ``(b, T)`` to logits ``(b, T, vocab_size)``. It keeps its mode,
             training or not; dropout is off meanwhile.
         windows: tokens ``(length + 1,)`` each.
-        byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+        byte_lengths: how many bytes of text each token stands for, ``(vocab_size,)``.
         context_length: the most tokens that the model sees.
         stride: tokens from one window to the next, the context length if unset. Of windows that
             overlap, each predicts what the one before it has not predicted.
-        at_once: windows that a process computes at once; all its workers together, but for each
-            one at least.
+        at_once: windows that a process computes at once, shared among its workers; each worker
+            computes at least one.
         precision: of the matrix products.
     """
     stride = context_length if stride is None else stride
@@ -186,9 +186,9 @@ def predictions(
 
 
 def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:
-    """The evaluation of which each process has some totals; its losses are NaN if no token
+    """The evaluation from the totals that all processes have; its losses are NaN if no token
     counts."""
-    none = Totals(0.0, 0, 0, 0.0)  # so that there is one where a process has none
+    none = Totals(0.0, 0, 0, 0.0)  # from a process without windows
     of_all = itertools.chain.from_iterable(distributed.gather([none, *totals]))
     nats, count, size, right = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
 

@@ -66,7 +66,7 @@ def seed_step(seed: int, step: int, device: str) -> None:
     place = f"{seed} {step} {distributed.rank()}"
     digest = hashlib.sha256(place.encode()).digest()
     number = int.from_bytes(digest[:8], "little")
-    if device == "cpu":  # for each kind of device that is not there, the other call notes who calls
+    if device == "cpu":  # torch.manual_seed notes a stack trace for each kind of absent device
         torch.default_generator.manual_seed(number)
     else:
         torch.manual_seed(number)
@@ -102,8 +102,8 @@ def set_gradients(
     Args:
         loss: a :class:`Loss`, or what DDP makes of one.
         parameters: those to train.
-        parts: of this rank's batch; each counts by its targets that are not IGNORED.
-        byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+        parts: of this rank's batch; each is weighted by its number of targets that are not IGNORED.
+        byte_lengths: how many bytes of text each token stands for, ``(vocab_size,)``.
         grad_clip: the largest norm that the gradients are left with.
         precision: of the matrix products.
         scale: that losses are multiplied by while their gradients are computed.

@@ -16,9 +16,9 @@ from ..model import named_parameters
 from ..runs.folder import NEARLY
 
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
-_FINE = 0.125  # from the best of these to those that are tried next, on both sides
+_FINE = 0.125  # so much less and so much more than the best of these is tried next
 SHARES_TRIED = len(_COARSE) + 2
-_TOKENS = (1024, 4096)  # that each of them is tried on, at least and at most
+_TOKENS = (1024, 4096)  # that each share is tried on, at least and at most
 
 
 def first_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -77,7 +77,7 @@ def tokens_to_search(evaluated: int) -> int:
 
 
 def _trained_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The model's own, in its memory; one that has two names is there once."""
+    """The model's weights that are trained, not copied; a weight with two names is there once."""
     return {
         name: parameter.detach()
         for name, parameter in named_parameters(model)

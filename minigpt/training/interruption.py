@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and SIGHUP leave nothing half done. In training they wait for the end of a step,
-so that what is saved is whole; before it they end the command, which removes its temporary files.
+so that what is saved is whole; before training they end the command, which removes its temporary
+files.
 """
 
 import contextlib
@@ -27,8 +28,8 @@ class Interrupted(Exception):
 
 @contextlib.contextmanager
 def orderly_exit() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP end the program as sys.exit does: what has to be tidied up on
-    leaving is. By themselves they would end it on the spot. Ctrl-C is a KeyboardInterrupt already.
+    """Inside, SIGTERM and SIGHUP end the program as sys.exit does, so that it tidies up on leaving.
+    By themselves they would end it on the spot. Ctrl-C is a KeyboardInterrupt already.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -43,7 +44,7 @@ def orderly_exit() -> Iterator[None]:
 
 
 class GracefulStop(contextlib.ExitStack):
-    """While open, the first of these signals only sets `signal_number`; a second one acts."""
+    """While open, the first of these signals only sets `signal_number`; a second one acts as usual."""
 
     signal_number = 0  # none yet
 

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class KeptWeights:
-    """Writes the weights that an evaluation would be of into the run's folder, `keep` times in all.
+    """Writes weights into the run's folder, `keep` times in all: those that an evaluation after the
+    step would be of.
 
     Attributes:
-        steps: whose weights are kept, or could not be written.
+        steps: the steps whose weights are kept, or could not be written.
     """
 
     def __init__(self, keep: int):
@@ -51,7 +52,7 @@ class KeptWeights:
             self._save_average(trainer)
 
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        """The last ones are always kept: those that were evaluated."""
+        """Always keep the weights of the last evaluation."""
         if trainer.state.finished:
             self._save(trainer)
 
@@ -91,7 +92,7 @@ def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
     """The next step whose weights are to be kept, after those of `kept`, which is not empty.
 
     There are to be `keep` of them in all, the last one after `steps`. From the last kept step on,
-    they are spread evenly over the logarithm of the step plus 1. None: only the last is left.
+    they are spread evenly over the logarithm of the step plus 1. None if only the last one is left.
     """
     left = keep - len(kept)
     if left <= 1:

@@ -17,7 +17,7 @@ from . import distributed
 
 
 def as_lesson(config: TrainConfig) -> TrainConfig:
-    """The config with what is the same in every lesson; any other config as it is."""
+    """The config of a lesson with the settings that all lessons share; any other as it is."""
     if not config.lesson:
         return config
     return replace(
@@ -40,7 +40,7 @@ def check_lesson(config: TrainConfig) -> None:
 
 @contextlib.contextmanager
 def threads_of(config: TrainConfig) -> Iterator[None]:
-    """Within, torch has one thread in a lesson, and else those that it has."""
+    """Within, torch has one thread if this is a lesson, else as many as before."""
     threads = torch.get_num_threads()
     if config.lesson:
         torch.set_num_threads(1)

@@ -32,8 +32,8 @@ class TrainingLimits:
             self._max_steps = math.ceil(config.max_epochs * steps_in_epoch)
 
     def begin(self, seconds_so_far: float, seconds_at_end: float, parameters: int) -> None:
-        """Training begins now, after so many seconds of it in earlier sittings; time is kept for
-        the evaluations at the end, and for the files of a model with so many parameters."""
+        """Training begins now, after `seconds_so_far` of training in earlier sittings. Time is kept
+        for the evaluations at the end, and to write the files of a model with `parameters`."""
         self._began = now() - seconds_so_far
         leaving = _LEAVING + _LEAVING_A_MILLION * parameters / 1e6
         left = self.seconds_to_deadline() - _MARGIN * seconds_at_end - leaving
@@ -41,14 +41,14 @@ class TrainingLimits:
         self._seconds = seconds_so_far + max(left, least)
 
     def seconds_to_deadline(self) -> float:
-        """By the clock of rank 0."""
+        """The seconds until the deadline, by the clock of rank 0."""
         return distributed.on_main(self._seconds_to_deadline)
 
     def _seconds_to_deadline(self) -> float:
         return self._deadline - now()
 
     def seconds(self) -> float:
-        """Spent training so far, by the clock of this process."""
+        """The seconds spent training so far, by the clock of this process."""
         return now() - self._began
 
     def done(self, step: int, seconds: float) -> float:

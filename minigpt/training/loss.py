@@ -21,11 +21,13 @@ LossFunction = Callable[[nn.Module, Tensor, Tensor], Tensor]
 class Loss(nn.Module):
     """A model with its loss, as a function of inputs and targets ``(b, T)``.
 
-    Without a `function` it is the mean cross-entropy in nats a token. With one it is whatever the
-    function returns, which is not asked where no target counts; the cross-entropy, which tells how
-    the training goes, is then that of the logits that the model gives within the function, while
-    the loss is :meth:`watching`. If the function never calls the model with just these inputs,
-    another forward pass without gradients gives them.
+    Without a `function` the loss is the mean cross-entropy in nats a token. With one it is what the
+    function returns, which is not called if no target counts.
+
+    The cross-entropy, which tells how the training goes, is computed in both cases. With a function
+    it takes the logits that the model gives when the function calls it with just these inputs,
+    while the loss is :meth:`watching`. If the function never does, another forward pass without
+    gradients gives the logits.
     """
 
     def __init__(self, model: nn.Module, function: LossFunction | None = None):
@@ -93,8 +95,9 @@ def mean_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Ten
 
 @torch.no_grad()
 def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The cross-entropy in nats of each target ``(b, n)``: of the tokens that follow the last n
-    of the inputs ``(b, T)``; and whether it is the token that the model finds likeliest there."""
+    """The cross-entropy in nats of each target ``(b, n)``, and whether the model finds it likeliest.
+
+    The targets follow the last n of the inputs ``(b, T)``."""
     if _has_usual_loss(model):
         assert isinstance(model, GPT)
         return model.token_losses(inputs, targets)
@@ -110,8 +113,8 @@ def _mean_of_counted(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def _has_usual_loss(model: nn.Module) -> bool:
-    """Whether `GPT.loss` computes what the cross-entropy of `forward` is: a subclass, or a GPT with
-    another head, may compute something else in `forward`."""
+    """Whether `GPT.loss` is the cross-entropy of the logits that `forward` returns: a subclass, or
+    a GPT with another head, may compute something else in `forward`."""
     if type(model) is not GPT or "forward" in vars(model):
         return False
     head = model.head

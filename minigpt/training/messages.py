@@ -52,7 +52,7 @@ def say_row(heading: str, row: str) -> None:
 
 
 def say_text_of_a_model(text: str) -> None:
-    """Print what a model has written, which cannot give the terminal orders."""
+    """Print what a model has written, without characters that control the terminal."""
     shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
     say(shown.strip("\n"), indent=0, prefix="    | ")
 

@@ -46,7 +46,7 @@ class Metrics:
         self._next = 0.0  # when they are written, by time.monotonic
 
     def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        """Forget what was written about steps that a training that is resumed takes again."""
+        """In a resumed training, forget the rows of steps that it takes again."""
         if trainer.out is None or trainer.state.step == 0:
             return
         rows = read_steps(trainer.out / STEPS)
@@ -63,8 +63,8 @@ class Metrics:
                 self._write_steps(trainer.out / STEPS)
 
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        """Add a row to metrics.jsonl; rows of this step and later ones, to which the training has
-        gone back, are dropped."""
+        """Add a row to metrics.jsonl. Rows of this step and later ones are dropped: they are there
+        if the training has gone back to a checkpoint."""
         assert trainer.out is not None
         new = {name: figures[name] for name in _OF_AN_EVALUATION if name in figures}
         path = trainer.out / METRICS
@@ -78,8 +78,8 @@ class Metrics:
         trainer.disk.write("the losses of steps", write)
 
     def _write_steps(self, path: Path) -> None:
-        """Add the rows that are not in the file yet; write it anew the first time, since the end of
-        a file that is there may be half a row, and when it becomes too long."""
+        """Add the rows that are not in the file yet. The file is written anew when it becomes too
+        long, and the first time, since the end of an earlier file may be half a row."""
         while len(self._steps) > _MOST_STEPS:
             self._interval *= 2
             self._steps = [row for row in self._steps if row["step"] % self._interval == 0]

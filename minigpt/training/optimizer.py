@@ -21,8 +21,8 @@ OptimizersOf = Callable[[nn.Module], Sequence[torch.optim.Optimizer]]
 # from 0.01 to 1 as near to 1 as three such can, between 0.73 and 1.27: each is the best for what
 # the one before it leaves ("The Polar Express", Amsel et al. 2025, section 3).
 _POLYNOMIALS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
-_AT_ONCE = 1 << 19  # components of the matrices side by side: what is made of them fits the cache
-PEAK = "peak_lr"  # of a group: its highest rate, in proportion to which the schedule moves "lr"
+_AT_ONCE = 1 << 19  # components of the matrices side by side: their products fit the cache
+PEAK = "peak_lr"  # of a group: its highest rate, of which the schedule makes "lr" a share
 _MARGIN = 1.02  # rounding must not push a singular value above 1, from where it would grow
 
 
@@ -32,8 +32,8 @@ def make_optimizers(
     """AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter 2019) for all
     parameters that are trained, or Muon for the matrices of the blocks and AdamW for the rest.
 
-    A network that is no `GPT` has no blocks: AdamW trains all of it. `precision` is that of Muon's
-    matrix products, which workers share.
+    A network that is no `GPT` has no blocks: AdamW trains all of it. Muon computes its matrix
+    products, which workers share, in `precision`.
     """
     matrices, *others = _groups(model, config.weight_decay)
     rate = config.learning_rate
@@ -140,7 +140,7 @@ class Muon(torch.optim.Optimizer):
     as AdamW's and both can share a learning rate ("Muon is Scalable for LLM Training", Liu et al.
     2025, section 2.2). torch.optim.Muon does the same with five steps, one matrix at a time.
 
-    `dtype` is that of the products.
+    `dtype` is the type of the matrix products.
     """
 
     def __init__(
@@ -194,10 +194,10 @@ def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
 
     Steps ``X <- a X + b (X Xᵀ) X + c (X Xᵀ)² X`` apply polynomials to the singular values, which
     brings them near 1 ("Muon: An optimizer for hidden layers in neural networks", Jordan et al.
-    2024). `updates` are matrices side by side, ``(n, rows, columns)``, since one large product is
-    faster than n small ones; so is the result, in `dtype`.
+    2024). `updates` and the result, which is in `dtype`, are matrices side by side,
+    ``(n, rows, columns)``, since one large product is faster than n small ones.
     """
-    # Divided before they are made narrow: float16 has no numbers as small as some gradients.
+    # Divided before the conversion: float16 has no numbers as small as some gradients.
     x = (updates / (_MARGIN * updates.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(dtype)
     is_tall = x.shape[-2] > x.shape[-1]
     if is_tall:
@@ -218,10 +218,10 @@ def _steps(x: Tensor) -> Tensor:
 
 
 def _steps_of_wide(x: Tensor) -> Tensor:
-    """The same for wide matrices, of which each step gives ``P X``: the factor P is computed from
-    ``X Xᵀ`` alone, by products that are smaller. That needs more digits than bfloat16 has."""
+    """The result of :func:`_steps` for wide matrices. It is ``P X``, and the factor P is computed
+    from ``X Xᵀ`` alone, by smaller products. That needs more digits than bfloat16 has."""
     gram_of_x = x @ x.mT  # (n, rows, rows)
-    gram = gram_of_x  # that of P X
+    gram = gram_of_x  # P X (P X)ᵀ
     factor = torch.eye(x.shape[-2], device=x.device).expand_as(gram)  # (n, rows, rows)
     for i, (a, b, c) in enumerate(_POLYNOMIALS):
         if i > 0:

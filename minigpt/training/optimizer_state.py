@@ -24,11 +24,11 @@ class OptimizerState:
 
 
 class OptimizerKeeper:
-    """Takes the state of optimizers, and puts them back into it.
+    """Takes the state of optimizers, and restores it.
 
-    What their groups were set to at the beginning is left to the program, also in a training that
-    is continued. What has changed since is part of the state: a rate that a callback has moved, a
-    count that an optimizer keeps in its groups.
+    The settings with which their groups begin come from the program, also in a training that is
+    continued. Settings that have changed since are part of the state: a rate that a callback has
+    moved, a count that an optimizer keeps in its groups.
     """
 
     def __init__(self, optimizers: Sequence[torch.optim.Optimizer], model: nn.Module):
@@ -54,7 +54,7 @@ class OptimizerKeeper:
         return OptimizerState(about, tensors)
 
     def misfit(self, found: OptimizerState) -> str | None:
-        """In what a state is not one of optimizers like these, with parameters like theirs."""
+        """What of a state does not fit these optimizers and their parameters; None if all does."""
         if len(found.about) != len(self.optimizers):
             return "the number of optimizers"
         for optimizer, saved in zip(self.optimizers, found.about, strict=True):
@@ -85,7 +85,7 @@ class OptimizerKeeper:
 
 
 def _settings(group: dict[str, Any]) -> dict[str, Any]:
-    """Of a group; without its rate, which the schedule sets anew for each step."""
+    """The settings of a group, without its rate: the schedule sets that anew for each step."""
     return {key: copy.copy(value) for key, value in group.items() if key not in ("params", "lr")}
 
 

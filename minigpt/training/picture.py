@@ -45,8 +45,8 @@ class Picture:
 
 
 def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:
-    """Draw a run: the loss of single steps, of the evaluations, and a line for each mark, what to
-    compare with, in bits per byte."""
+    """Draw the losses of a run's steps and of its evaluations, and a line for each mark to compare
+    them with, all in bits per byte."""
     try:
         import matplotlib
     except ImportError:

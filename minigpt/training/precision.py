@@ -14,9 +14,10 @@ from .messages import say
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
-# Losses in float16 are multiplied by this before their gradients are computed: the smallest ones
-# would become zero. It is halved when a gradient becomes infinite, and doubled when none has for so
-# many steps ("Mixed Precision Training", Micikevicius et al. 2018, section 3.2).
+# Losses in float16 are multiplied by a scale before their gradients are computed: otherwise the
+# smallest gradients would become zero. The scale is halved when a gradient becomes infinite, and
+# doubled after so many steps in which none has ("Mixed Precision Training", Micikevicius et al.
+# 2018, section 3.2).
 FIRST_SCALE = 2.0**16
 STEPS_TO_DOUBLE = 2000
 
@@ -51,8 +52,8 @@ def resolved(config: TrainConfig, device: torch.device, is_gpt: bool = True) -> 
     """The config with the device and the precision that "auto" means here, so that a resumed run
     continues alike.
 
-    A network that is no `GPT` is not known to work compiled or in bfloat16: it is trained so only
-    if the config says so.
+    A network that is no `GPT` is not known to work compiled or in bfloat16: it is trained that way
+    only if the config names it.
     """
     name = device.type if config.device == "auto" else config.device
     config = replace(config, device=name)

@@ -28,11 +28,11 @@ _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 class BestWeights:
     """The weights of the best evaluation so far: in a run's folder, or in memory if there is none.
 
-    Those that cannot be written, since the disk is full or another program has the file open, stay
-    in memory, and are tried again whenever something is saved.
+    Weights that cannot be written, since the disk is full or another program has the file open,
+    stay in memory, and writing them is tried again whenever something is saved.
 
     Attributes:
-        are_kept: whether the latest of them are where they belong.
+        are_kept: whether the latest best weights are where they belong.
     """
 
     def __init__(self, model: nn.Module, disk: Disk):
@@ -40,8 +40,8 @@ class BestWeights:
         self._disk = disk
         self._model = model
         self._folder = disk.folder
-        self._tensors: dict[str, Tensor] = {}  # where there is no folder
-        self._unwritten: Callable[[Path], None] | None = None  # writes those that were not
+        self._tensors: dict[str, Tensor] = {}  # the weights, if there is no folder
+        self._unwritten: Callable[[Path], None] | None = None  # writes weights not written yet
 
     def keep(self, state: TrainingState, loss: float, bits_per_byte: float) -> None:
         """Keep the weights that the model has now, and note in the state how good they are."""
@@ -71,8 +71,9 @@ class BestWeights:
         return self.are_kept
 
     def note(self, state: TrainingState) -> None:
-        """Note in the state how good those in the folder are: they may be newer than it. What an
-        earlier training had to put aside takes its place first; UserError if it still cannot."""
+        """Note in the state how good the weights in the folder are: they may be newer than the
+        state. Before, weights that an earlier training had to put aside are moved to where they
+        belong; UserError if that fails."""
         assert self._folder is not None
         distributed.on_main(_put_in_place, self._folder)
         best = distributed.on_main(read_best, self._folder / WEIGHTS) or {}
@@ -81,7 +82,7 @@ class BestWeights:
         state.best_step = int(best.get("step", 0))
 
     def load(self) -> None:
-        """Give them to the model."""
+        """Load the best weights into the model."""
         tensors = self._tensors
         if self._folder is not None:
             read = load_file(self._folder / WEIGHTS) if distributed.is_main() else {}
@@ -91,8 +92,8 @@ class BestWeights:
                 own.copy_(tensors[name])
 
     def check(self) -> None:
-        """Raise a UserError if they are not where they belong. They are put aside then, if that is
-        possible, and a resumed training finds them."""
+        """Raise a UserError if the best weights are not where they belong. If possible, they are
+        put aside first, where a resumed training finds them."""
         if self.are_kept or self._folder is None:
             return
         self.put_aside()
@@ -105,7 +106,7 @@ class BestWeights:
         raise UserError(f"{problem}; {remedy}", kind=kind)
 
     def put_aside(self) -> None:
-        """Write those that are not where they belong beside the checkpoint."""
+        """Write weights that are not where they belong into a file beside the checkpoint."""
         if self._unwritten is None or self._folder is None:
             return
         aside = self._folder / CHECKPOINT / BEST

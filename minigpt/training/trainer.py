@@ -69,16 +69,16 @@ class Trainer:
         dataset: the tokens to train on and to validate on.
         config: how to train. "auto" means float32, not compiled, unless the model is a `GPT`.
         out: the run's folder, made when training begins; None: nothing is written.
-        loss: what to minimise, of the model, inputs and targets ``(b, T)``: a scalar. A batch may
-            come in parts, whose losses count by their targets. What is shown, and what is
-            validated, is the cross-entropy in nats a token in any case.
+        loss: a function of the model, inputs and targets ``(b, T)`` that returns what to minimise,
+            a scalar. A batch may come in parts, whose losses are weighted by their numbers of
+            targets. The losses that are shown and validated are cross-entropies in any case.
         optimizers: a list, or a function of the model that returns one; those of the config if
             unset. The learning rate of each group is its highest, and the schedule moves all of
             them in proportion.
         callbacks: objects with any of the methods `on_start`, `on_step`, `on_evaluation`,
             `on_save` and `on_end`, see docs/components.md.
-        context_length: how many tokens the model sees; 256 if neither this says it nor
-            ``model.config.context_length``.
+        context_length: how many tokens the model sees. If unset, ``model.config.context_length``,
+            or 256 if the model has none.
         files: further text files that a new run begins with, by name.
         started: when the command began, in time.monotonic's seconds: from then on the minutes
             count. If unset, from the beginning of the training.
@@ -92,7 +92,7 @@ class Trainer:
             `learning_rate` and `gradient_norm`; smoothed over steps `train_loss` and
             `train_bits_per_byte`; `tokens_per_second`, `seconds_left`; of the last evaluation
             `val_loss`, `val_bits_per_byte`, `val_right`, the share of the tokens that the model
-            found likeliest, and whether its weights are kept (`is_kept`); of the last, if
+            found likeliest, and whether its weights are kept (`is_kept`); of the one at the end, if
             `config.interpolate`, the `interpolation`: how far its weights lie on the way from the
             first ones (0) to the trained ones (1). Callbacks may add others.
 
@@ -140,7 +140,7 @@ class Trainer:
         self.figures: Figures = {}
         self.disk = Disk(self.out)  # writes what belongs into the run's folder
         self.journal = journal  # while it trains, on rank 0: what other programs are told
-        self.started = 0.0  # when, in time.monotonic's seconds, had there been no interruption
+        self.started = 0.0  # in time.monotonic's seconds, as if there had been no interruption
 
         self._given_start = started
         self._reserve = reserve

@@ -42,15 +42,15 @@ class Validation:
         self._seconds_per_token = 0.0
 
     def evaluate(self, max_tokens: int) -> Evaluation:
-        """On at most so many tokens of the text, always the same."""
+        """Evaluate on at most `max_tokens` tokens of the text, always the same ones."""
         return self._evaluate(self._windows(max_tokens))
 
     def count(self, max_tokens: int) -> int:
-        """How many tokens an evaluation on at most so many reads, which count or not."""
+        """How many tokens an evaluation on at most `max_tokens` reads, whether they count or not."""
         return _count(self._windows(max_tokens))
 
     def seconds(self, max_tokens: int) -> float:
-        """That an evaluation on at most so many tokens takes, once it is planned."""
+        """The seconds that an evaluation on at most `max_tokens` takes; 0 before :meth:`plan`."""
         return self._seconds_per_token * self.count(max_tokens)
 
     def plan(self, state: TrainingState, config: TrainConfig, limits: TrainingLimits) -> None:
@@ -67,10 +67,9 @@ class Validation:
                 state.eval_tokens = min(config.eval_tokens, affordable)
 
     def _measured(self, most: int) -> float:
-        """Seconds for each token that an evaluation on `most` of them reads, tried on a few.
+        """The seconds a token of an evaluation on `most` tokens, measured on a few windows.
 
-        As many windows are computed at once as there will be later, so that memory that does not
-        suffice is missed now.
+        As many windows are computed at once as later, so that a lack of memory shows now.
         """
         number = max(self._at_once, workers.count()) * distributed.world_size()
         windows = list(itertools.islice(self._windows(most), number))

@@ -28,7 +28,8 @@ _team = threading.local()  # of the thread that leads it: its size, and a pool o
 
 @contextlib.contextmanager
 def team(size: int) -> Iterator[None]:
-    """This thread leads so many workers, itself among them. Alone, it has torch's own threads."""
+    """Within, this thread leads so many workers, itself among them. If it is the only one, torch's
+    own threads stay."""
     if size == 1:
         yield
         return
@@ -113,11 +114,12 @@ def backward(
 ) -> Tensor:
     """Set the gradients of the sum of the parts' losses, and return that sum.
 
-    `losses_of` a part are its loss and any further numbers without gradients: the sum of each is
-    returned, in one tensor.
+    `losses_of` a part returns its loss and any further numbers, without gradients. The sum of each
+    over all parts is returned, in one tensor.
 
     Each of n workers' shares is every n-th part and draws dropout from random numbers of its own,
-    by torch's seed. They are added in a fixed order: the result depends on the seed and n alone.
+    by torch's seed. The gradients of the shares are added in a fixed order: the result depends on
+    the seed and n alone.
     A parameter that no loss depends on, or that is not trained, has no gradient.
     """
     seed = torch.initial_seed()
@@ -160,8 +162,9 @@ def _added(own: Gradients, earlier: Gradients) -> Gradients:
 
 
 def _apart(gradients: Sequence[Tensor | None]) -> Gradients:
-    """The gradients, each with memory of its own, in which it can be changed. Autograd gives two
-    parameters that are added the same tensor, and one that is summed up the same number often."""
+    """The gradients, each with memory of its own, in which it can be changed. Autograd returns the
+    same tensor for two parameters that are added to each other, and a single number, expanded, for
+    a parameter that is summed up."""
     seen = set[int]()
     apart: Gradients = []
     for gradient in gradients:
