@@ -22,7 +22,7 @@ from .contenders import Contender, CountingContender, ModelContender
 from .evaluate import Progress, computing
 from .learned import files_learned_from
 
-# What makes the validation text of two runs the same, if they learned from the same text.
+# Settings by which two runs that learned from the same text have the same validation text.
 _SET_ASIDE = ("split", "validation_fraction", "max_characters")
 
 
@@ -107,7 +107,7 @@ def compare(
 
 
 def _contenders(models: list[ModelContender | None]) -> tuple[Contender, Contender]:
-    """The two; where there is no model, counting in the text of the other."""
+    """The two contenders. None in `models` stands for counting in the text of the other model."""
     first, second = models
     if first is not None and second is not None:
         return first, second

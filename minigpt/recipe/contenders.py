@@ -36,8 +36,8 @@ class Contender(ABC):
     """A model, or counting, that is compared with another."""
 
     def __init__(self, name: str, parameters: int, found: FoundModel, stride: int, length: int):
-        """`found` is the model or, of counting, the one whose text and tokenizer it has. Windows of
-        `length` tokens begin `stride` tokens after one another."""
+        """`found` is the model or, for counting, the model whose text and tokenizer counting uses.
+        Windows of `length` tokens begin `stride` tokens after one another."""
         self.name = name
         self.parameters = parameters
         self.found = found
@@ -51,7 +51,7 @@ class Contender(ABC):
 
     @abstractmethod
     def _logits_after(self, context: TokenIds) -> Array:
-        """Those of the token after some tokens ``(T,)``: ``(vocab_size,)``."""
+        """The logits of the token that follows some tokens ``(T,)``: ``(vocab_size,)``."""
 
     def predict(self, text: Corpus | Part, progress: Progress) -> Iterator[PredictedToken]:
         """Every token of the text, in the windows in which `evaluate` reads it.

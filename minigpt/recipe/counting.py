@@ -25,8 +25,8 @@ class Counting:
         self._is_done = False
 
     def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        """See when to count: before the next evaluation, which a training that was interrupted may
-        begin with."""
+        """Decide when to count: before the next evaluation, with which a resumed training may
+        begin."""
         begun = figures["done"]
         next_evaluation = (trainer.state.evaluations + 1) / trainer.config.num_evals
         self._at = min(begun + _AT * (1.0 - begun), next_evaluation)

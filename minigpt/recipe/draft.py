@@ -199,5 +199,5 @@ def training_seconds(minutes: float) -> float:
 
 
 def whole_seconds(seconds: float) -> float:
-    """How long a training takes whose steps take so long, with all that is done beside them."""
+    """How long a whole training takes if its steps together take so many seconds."""
     return _SECONDS_BESIDES + seconds / _SHARE_OF_TRAINING

@@ -20,7 +20,7 @@ _REACH = 12  # tokens to either side are neighbours, the n-th of them counted as
 _TOKENS = 2_000_000  # that are counted
 _PIECES = 16  # of a longer text, from all over it
 _CELLS = 1 << 23  # of a table of counts, at most
-_FEWEST = 512  # columns, or rows, of a table that would have fewer of so many cells
+_FEWEST = 512  # columns or rows of a table at least, even if it then has more cells
 _SMOOTHING = 0.75  # power of the neighbours' frequency: rare ones say less than they seem to
 _STD = 0.06  # of the components, found by trial (docs/decisions.md)
 _PRIOR = 100.0  # tokens that are added to what follows each token, drawn from the whole text
@@ -42,8 +42,8 @@ def embedding_init(tokens: TokenSequence, vocab_size: int, emb_dim: int, seed: i
 
     Of a long text two million tokens are counted; neighbours are the most frequent tokens, as many
     as memory allows. The components of the vectors ``(V, d)`` have a standard deviation of 0.06 or
-    ``ln V / d``, whichever is less: with only a norm between embedding and tied head, d times that
-    is the logit of the token itself, and above ln V an untrained model predicts nothing else.
+    ``ln V / d``, whichever is less. With only a norm between embedding and tied head, the logit of
+    the token itself is d times the deviation; above ln V an untrained model predicts nothing else.
     """
     # The tokens that occur, (n,), and the text numbered by these, (pieces, length).
     occurring, numbers = sample(tokens).unique(return_inverse=True)
@@ -66,10 +66,11 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     """A head ``(V, d)`` that predicts the next token from the last one alone.
 
     `inputs` ``(V, d)`` is what the head sees of each token while the blocks add nothing. The head
-    is a softmax regression on how often each token follows each other. To what follows each, 100
-    tokens drawn from the whole text are added, so that rare tokens predict little. Of a large
-    vocabulary only what follows the n most frequent tokens counts. What it is fitted to it predicts
-    at least as well as each token's frequency in the text does, and as guessing does.
+    is a softmax regression on how often each token follows each other. To the counts of what
+    follows each token, 100 tokens drawn from the whole text are added, so that rare tokens predict
+    little. Of a large vocabulary only what follows the n most frequent tokens counts. The head
+    predicts these counts at least as well as the tokens' frequencies in the text do, and as
+    guessing does.
     """
     V, _ = inputs.shape
     text = sample(tokens)
@@ -168,7 +169,8 @@ def sample(tokens: TokenSequence) -> Tensor:
 
 
 def _room_for(n: int) -> int:
-    """How many columns a table with n rows may have, or rows one with n columns: n at most."""
+    """How many columns a table with n rows may have, or how many rows one with n columns may have:
+    n at most."""
     return min(n, max(_CELLS // n, _FEWEST))
 
 

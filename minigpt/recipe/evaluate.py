@@ -52,8 +52,9 @@ def evaluate(
         settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
     Returns:
-        Its loss, bits per byte and perplexity, and of how many tokens and bytes; and what counting
-        which token follows which four in the run's training text gives, where that can be read.
+        The loss, bits per byte and perplexity, and how many tokens and bytes were predicted; and
+        what counting which token follows which four in the run's training text gives, if that text
+        can be read.
 
     Raises:
         UserError: if the model or the text cannot be read, the text holds fewer than two tokens
@@ -136,6 +137,6 @@ def computing(config: EvaluationConfig, device: torch.device) -> Iterator[None]:
 
 
 def counting_length(context_length: int, *, stride: int) -> int:
-    """The tokens of a window in which counting predicts: as many as the model has or, where the
-    model's windows overlap, so many that nearly all see all that counting needs."""
+    """How many tokens a window of counting has: as many as a window of the model or, if the model's
+    windows overlap, so many that nearly every token has all the context that counting needs."""
     return context_length if stride == context_length else _NEARLY_ALL

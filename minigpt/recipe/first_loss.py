@@ -18,7 +18,7 @@ _MOST = 4_096
 _CHARACTERS = 5  # of the text for each of them: enough in any language
 _STRETCH = 2_048  # characters of each stretch of the sample
 _WINDOW = 256  # tokens that the model sees, at most
-_LIMIT = 1.5  # seconds; of a slow or busy machine: what was read by then has to do
+_LIMIT = 1.5  # seconds; on a slow or busy machine, what was read by then has to do
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -33,7 +33,7 @@ class FirstLoss:
 def first_loss(
     start: FoundModel, validation: Part, clock: Callable[[], float] = time.monotonic
 ) -> FirstLoss | None:
-    """Of a sample of the validation text, from all over it; None if that has not two tokens.
+    """The loss on a sample from all over the validation text; None if it has fewer than two tokens.
 
     The glass engine computes it, so that one of several processes can do so alone.
 

@@ -32,8 +32,9 @@ def first_model(request: Request, plan: Plan | None, dataset: Dataset) -> nn.Mod
 
 
 def _learn_from_counts(model: GPT, dataset: Dataset, tokenizer: str, seed: int) -> None:
-    """Set the embedding, and a head of its own, by what stands beside what in the text; and two
-    attention heads that continue what it repeats, where the model has room for them."""
+    """Set the embedding, and the model's head if it has weights of its own, by which tokens stand
+    beside which in the text. Set two attention heads that continue what the text repeats, if the
+    model has room for them."""
     config = model.config
     reserved = induction.reserved_components(config, tokenizer)
     vectors = embedding_init(dataset.train, config.vocab_size, config.emb_dim - reserved, seed)

@@ -10,7 +10,7 @@ from ..tokenizer import CharacterTokenizer, tiktoken_tokenizer
 
 Value = TypeVar("Value")
 
-# Fields of a model to start from that are planned anew. For a run, recipe/tuning.py does it. Other
+# Fields of a model to start from that are planned anew; for a run by recipe/tuning.py. Other
 # models have far longer contexts than two cores can train on, and GPT-2's dropout of attention
 # weights doubles the time of a step there.
 _PLANNED_FOR_RUNS = {"context_length", "dropout"}

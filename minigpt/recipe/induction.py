@@ -140,9 +140,9 @@ def _find_what_followed(attention: MultiHeadAttention, circuit: _Circuit) -> Non
     their codes."""
     _quieten(attention)
 
-    # The query is the code of the current token, the key that of the token before. Rotary positions
-    # turn component i together with i + h / 2, the last of each half so slowly that positions
-    # hardly matter: there the codes are compared.
+    # The query is the code of the current token, the key the code of the token before. Rotary
+    # positions turn component i together with i + h / 2, the last of each half so slowly that
+    # positions hardly matter: there the codes are compared.
     pairs = torch.arange(circuit.config.head_size).view(2, -1)  # (2, h / 2)
     half = _CODE // 2
     slow = pairs[:, -half:].flatten()  # (16,)
@@ -157,7 +157,7 @@ def _copy_into_vector(attention: MultiHeadAttention, circuit: _Circuit, nats: fl
     """Write the vector of the token to repeat into the components that say which token it is: the
     model's head is the embedding, and adds so many nats to this token's logit.
 
-    A code of C numbers has a product of about C with itself, and of about 0 with another code.
+    The dot product of a code of C numbers with itself is about C, with another code about 0.
     """
     C = _copied_numbers(circuit.config)
     attention.out_proj.weight[:, :C] = nats / C * circuit.codes[-C:].T  # (d, C)
@@ -207,8 +207,8 @@ def _codes(vectors: Tensor, known: int, share: Tensor) -> Tensor:
 
 
 def _repetition(tokens: Tensor, context_length: int) -> float:
-    """How often a token that comes again in its window is followed by what followed it last time: a
-    share of such tokens among ``(n,)``, 0 to 1."""
+    """Of the tokens ``(n,)`` that come again in their window, the share, 0 to 1, that is followed
+    by what followed last time."""
     window = torch.arange(len(tokens)) // context_length
     token_in_window = window * (tokens.max() + 1) + tokens  # in another window another number
     ordered, order = token_in_window.sort(stable=True)

@@ -14,9 +14,9 @@ from ..runs.found import FoundModel
 
 
 def files_learned_from(found: FoundModel | None, corpus: Corpus) -> list[str]:
-    """The files of a scanned corpus that a run was trained on, or on parts of them; those that it
-    only validated on are none. All of them if the same text was read, whatever its files are called
-    now. None of them if nothing is known of the model's text."""
+    """The files of a scanned corpus that a run was trained on, whole or in part; files that it only
+    validated on are left out. All files if the run read the same text, whatever its files are
+    called now; no file if nothing is known of the model's text."""
     origin = None if found is None or found.config is None else found.config.origin
     if found is None or origin is None or origin.text is None:
         return []

@@ -32,7 +32,7 @@ class Machine:
 def count_workers(
     asked: int | None, *, device: torch.device, compile: str, attention_dropout: float
 ) -> int:
-    """The workers that share a step; why there are not as many as were asked for is said."""
+    """The workers that share a step; if fewer than were asked for, a line says why."""
     reason = why_not_shared(device, compile, attention_dropout)
     if reason is None:
         return asked or torch.get_num_threads()

@@ -45,8 +45,8 @@ class Plan:
     tokens: int  # of the training text; this and what follows are rough
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
-    # That the run should reach on the validation text; None if it begins with a model of which it
-    # is not known how good it is, or no text like this was tried.
+    # Expected on the validation text at the end; None if the run begins with a model whose loss on
+    # this text is not known, or if no text like this was tried.
     bits_per_byte: float | None
     ends_early: bool  # whether the epochs are over before the time is
     text: TextStats
@@ -131,8 +131,8 @@ def make_plan(
 
 
 def without_guesses(plan: Plan) -> Plan:
-    """The plan without the losses to expect, if the forecast was not tried on texts like this: they
-    are good enough to choose by, and not to be told."""
+    """The plan without the losses to expect, if the forecast was not tried on texts like this: such
+    losses are good enough to choose by, but not to be shown."""
     if is_like_those_tried(plan.text.predictability, plan.text.size):
         return plan
     return replace(plan, bits_per_byte=None, from_nothing=None, with_base=None)
@@ -152,8 +152,8 @@ class Regularisation:
 
 
 def plan_regularisation(draft: Draft, text: TextStats, given: Given) -> Regularisation:
-    """The more often a text is read, the more is done of each: split tokens, dropout, one table of
-    embeddings for input and output, weight decay."""
+    """The more often a text is read, the more each of these is used: split tokens, dropout, one
+    table of embeddings for input and output, weight decay."""
     epochs = draft.epochs
     model = draft.shape.model
     width = model.emb_dim
@@ -205,7 +205,7 @@ def expected_after_tokens(
     trained_tokens: float, text: TextStats, model: GPTConfig, init: str | None
 ) -> float | None:
     """The bits per byte to expect of a model on the validation text, trained on so many tokens;
-    None if it begins with a model, `init`, of which it is not known how good it is."""
+    None if it begins with a model, `init`, whose loss on the text is not known."""
     read = trained_tokens * rules.bytes_per_token(text, model.vocab_size)
     work = trained_tokens * rules.parameters_to_train(model)
     if text.before is not None:

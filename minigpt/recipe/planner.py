@@ -29,8 +29,8 @@ from .speed import LESSON, Speed, measure_speed
 from .text_stats import TextStats, measure_text
 from .tuning import is_worthwhile, knows_language
 
-_SHORT_STEP = 10  # seconds; one that takes no longer never has its training refused
-_STEPS_WORTHWHILE = 100  # for which the minutes that are proposed suffice
+_SHORT_STEP = 10  # seconds; a training whose steps take no longer is never refused
+_STEPS_WORTHWHILE = 100  # the minutes that are proposed suffice for so many steps
 
 
 # What a plan is made from
@@ -62,9 +62,9 @@ StoredSpeed = Callable[[torch.device, str, int], Speed | None]  # device, precis
 def plan_run(source: Source, request: Request) -> Plan:
     """Measure the text and the machine, and plan around what is given.
 
-    Where a training may begin with the base, it does if it is then expected to end lower. Where
-    nobody named a device and there is a GPU, the plan is for that or for the CPU, whichever is
-    expected to end lower, or sooner.
+    A training that may begin with the base does so if that is expected to end with a lower loss. If
+    nobody named a device and there is a GPU, the plan is for the GPU or the CPU: where the training
+    is expected to end with a lower loss or, if the losses are alike, sooner.
     """
     return plan_measured(measure(source, request), request)
 
@@ -188,8 +188,8 @@ def why_device(plan: Plan, on_gpu: Plan, on_cpu: Plan) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a plan is made from: nothing or a model, and the loss to expect of both if there was a
-    choice."""
+    """What a plan is made from if the training begins with nothing, or with a model; and the losses
+    to expect of both, if there was a choice."""
 
     text: TextStats
     given: Given
@@ -222,8 +222,8 @@ def choose_beginning(measured: Measured, machine: Machine, request: Request) -> 
 
 
 def known_text(text: TextStats, source: Source, request: Request) -> TextStats | None:
-    """A text as the model sees it that a training begins with. None if there is no such model, the
-    text is too short for it, or it is another program's, for which the usual rules serve."""
+    """A text as it is for the model that a training begins with. None if there is no such model,
+    the text is too short for it, or the model is another program's: then the usual rules serve."""
     start = request.start
     if start is None or not start.is_run:
         return None
@@ -240,8 +240,8 @@ def known_text(text: TextStats, source: Source, request: Request) -> TextStats |
 
 
 def fitted_to_tokens(plan: Plan, dataset: Dataset, given: Given) -> Plan:
-    """The plan for the number of tokens that were found, which it had to guess: made anew, around
-    the same given settings, if they are too few for its context."""
+    """The plan fitted to the tokens of the text, whose number it had to guess. If they are too few
+    for its context, it is made anew around the same given settings."""
     tokens = len(dataset.train)
     vocab_size = dataset.tokenizer.vocab_size
     if plan.init is None:
@@ -289,8 +289,8 @@ def check_warmup_context(plan: Plan) -> None:
 
 
 def _can_copy(request: Request) -> bool:
-    """Whether the model begins with an induction circuit, if it is as large as usual where its size
-    is not given."""
+    """Whether the model begins with an induction circuit. Where its size is not given, the usual
+    size is assumed."""
     if request.text.embedding_init != "text":
         return False
 
@@ -321,8 +321,8 @@ def check_step(plan: Plan, given: Given) -> None:
 
 
 def _has_time_for_a_step(plan: Plan, given: Given) -> bool:
-    """Whether a single step can be made. One of a few seconds always is, however few the minutes,
-    and so is one of a given number of steps."""
+    """Whether a single step can be made. A step of a few seconds always can, however few the
+    minutes, and so can any step if their number is given."""
     if given.steps is not None:
         return True
     return plan.seconds / plan.steps <= max(60 * given.minutes, _SHORT_STEP)

@@ -45,8 +45,9 @@ _TRIED = (
     (18_039_596, 2.395, 1.578),
 )
 _AS_LARGE = 4.0  # times larger or smaller: texts to compare with
-# How far beyond these a text may lie: what counting gives, and what copying takes of that. Small
-# tables that count like prose, with a share of 0.91 where prose has 0.98, end a quarter lower.
+# By which factors a text may lie beyond these: in what counting gives, and in the share of it that
+# copying leaves. Small tables on which counting gives what it gives on prose, but with a share of
+# 0.91 where prose has 0.98, end a quarter lower.
 _BEYOND = (1.10, 1.05)
 
 Ids = NDArray[np.int64]
@@ -110,13 +111,13 @@ def _count(training: Part, validation: Part, most: int) -> _Counted:
 def with_copies(tokens: Ids, p: NDArray[np.float64]) -> NDArray[np.float64]:
     """The probability of each token ``(n,)`` if what followed the same tokens before may be copied.
 
-    `p` ``(n,)`` are the probabilities without. Where the last six tokens stood before, or at least
-    the last four, three, two or one, not too far back, the token that followed there gets a
-    share of the probability, and p the rest. This share is the same, and the best one, for all
-    places where as many tokens are the same.
+    `p` ``(n,)`` are the probabilities without copying. Where the last six tokens stood before, or
+    at least the last four, three, two or one, not too far back, the token that followed there gets
+    a share of the probability, and p the rest. All places where as many tokens are the same have
+    the same share: the best one for them.
     """
     p = p.copy()
-    is_open = np.ones(len(tokens), bool)  # no longer match has been found
+    is_open = np.ones(len(tokens), bool)  # where no match of more tokens has been found
     for length in _MATCHES:  # the longest first
         source = _earlier_place(tokens, length)
         is_near = (source >= 0) & (np.arange(len(tokens)) - source <= _REACH)
@@ -144,8 +145,8 @@ def _mixed(p: NDArray[np.float64], is_right: NDArray[np.bool_]) -> NDArray[np.fl
 
 
 def _earlier_place(tokens: Ids, length: int) -> Ids:
-    """For each place in a text ``(n,)``, the last place before it that follows the same tokens, so
-    many of them; -1 if there is none."""
+    """For each place in a text ``(n,)``, the last place before it that follows the same `length`
+    tokens; -1 if there is none."""
     found = np.full(len(tokens), -1)
     if len(tokens) <= length:
         return found
@@ -156,7 +157,7 @@ def _earlier_place(tokens: Ids, length: int) -> Ids:
         keys = context * (tokens.max() + 1) + tokens[i : i + len(context)]
         _, context = np.unique(keys, return_inverse=True)
 
-    # Sorted by it, places that follow the same tokens are neighbours, in the order of the text.
+    # Sorted by that number, places after the same tokens are neighbours, in the order of the text.
     order = np.argsort(context, kind="stable")
     places = length + order
     is_same = context[order[1:]] == context[order[:-1]]

@@ -46,8 +46,8 @@ class Request:
 
     @cached_property
     def with_base(self) -> "Request | None":
-        """The same begun with the base, if a plan may choose that; read when it is first asked for.
-        That the base is missing or damaged is said."""
+        """The same request begun with the base; None if a plan may not choose that. The base is
+        read at the first use of this property; a line says if it is missing or damaged."""
         if self.asked is None:
             return None
         try:
@@ -73,7 +73,7 @@ class Request:
 
         base = self.with_base
         of_base = None if base is None else base.with_minutes(minutes)
-        vars(request)["with_base"] = of_base  # as if it had been asked for: it is not read again
+        vars(request)["with_base"] = of_base  # in the property's cache: it is not read again
         return request
 
     def with_plan(self, plan: "Plan | None") -> "Request":
@@ -113,7 +113,7 @@ def make_request(
     init = text.get("init")
     if init == FROM_NOTHING:
         text = {**text, "init": None}
-    if text.get("only") is not None:  # which tokens count is known of whole ones
+    if text.get("only") is not None:  # whether a token counts is known of whole tokens only
         training = {**training, "token_split_prob": 0.0}
 
     _check_own_parts(text, model, has_network=network is not None, has_tokenizer=bool(tokenizer))
@@ -122,7 +122,7 @@ def make_request(
 
     start = starting_point(text, model)
     if start is not None:
-        if init == BASE and not is_base(start.folder):  # it has the same name
+        if init == BASE and not is_base(start.folder):  # another model with the base's name
             text = {**text, "init": str(start.folder.absolute())}
         return _request_with(start, text, model, training)
 
@@ -152,7 +152,7 @@ def _request_with(start: FoundModel, text: Fields, model: Fields, training: Fiel
 def _check_own_parts(
     text: Fields, model: Fields, *, has_network: bool, has_tokenizer: bool
 ) -> None:
-    """Refuse settings of what somebody brings."""
+    """Refuse settings of a network or a tokenizer that was given."""
     if has_network and model:
         raise UserError(
             f"the model that was given has its own {min(model)}; leave that setting out"

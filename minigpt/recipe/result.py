@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..data.batches import Dataset
     from ..training.trainer import Trainer
 
-_LEARNED_BY_HEART = 0.8  # of the steps: if the loss was lowest before, it has risen since
+_LEARNED_BY_HEART = 0.8  # of the steps: a loss that was lowest before this has risen since
 
 
 def say_result(trainer: "Trainer") -> None:

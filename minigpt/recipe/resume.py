@@ -26,7 +26,7 @@ from .plan import expected_after_tokens
 from .predictability import Predictability, is_like_those_tried
 from .text_stats import TextStats
 
-# What all of a run depends on: the loss of an evaluation is compared with those before it.
+# Settings that a whole run keeps: the losses of its evaluations are compared with one another.
 _OF_A_NEW_RUN = ("lesson", "eval_tokens")
 
 
@@ -100,8 +100,8 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
 
 
 def _steps_of_lesson(lesson: TrainConfig, minutes: float) -> int:
-    """How many steps a lesson has in all if it is given so many minutes: in proportion to what it
-    had, by the time for steps."""
+    """How many steps a lesson has in all if it is given so many minutes: in proportion to its steps
+    so far, as the time for steps grows."""
     assert lesson.steps is not None
     times_as_long = training_seconds(minutes) / training_seconds(lesson.minutes)
     return max(round(lesson.steps * times_as_long), 1)

@@ -63,8 +63,8 @@ def tokens_needed(parameters: int, repeats_afar: bool) -> float:
 
 
 def plan_heads(emb_dim: int) -> int:
-    """How many heads: each of 64 components or more, since few wide ones compute faster, and of an
-    even number of them, since rotary positions turn two together."""
+    """How many heads. Each has 64 components or more, since few wide heads compute faster, and an
+    even number of components, since rotary positions turn two together."""
     most = max(emb_dim // 64, 1)
     for num_heads in range(most, 1, -1):
         if emb_dim % (2 * num_heads) == 0:
@@ -102,7 +102,7 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
 
 
 def bytes_per_token(text: TextStats, vocab_size: int) -> float:
-    """How many bytes of the text a token has. Unless that was measured it is guessed, of English:
+    """How many bytes of the text a token has. If that was not measured, it is guessed, of English:
     2.2 in a vocabulary of 512, 3.2 of 2,048, 4.5 at most."""
     if text.bytes_per_token is not None:
         return text.bytes_per_token
@@ -118,8 +118,8 @@ def short_context(tokenizer: str) -> int:
 
 
 def plan_context(tokens: int, tokenizer: str, times: int) -> int:
-    """How far back the model looks, in tokens: about 300 characters times so many, less in a short
-    text, of which a context is to be a sixteenth at most."""
+    """How far back the model looks, in tokens: `times` a short context. The context is to be a
+    sixteenth of the text at most, so that it is shorter for a short text."""
     context_length = short_context(tokenizer) * times
     while context_length > 8 and context_length * 16 > tokens:
         context_length //= 2
@@ -154,10 +154,10 @@ def plan_learning_rate(width: int, is_pretrained: bool) -> float:
 
 
 def plan_max_characters(size: int, to_read: float) -> int | None:
-    """How many characters of a long text to prepare: half as many again as are read, and as many as
-    take no time. None: all of them.
+    """How many characters of a long text to prepare: 1.5 times as many as are read, or as many as
+    are prepared quickly if these are more. None: all of them.
 
-    `size` and `to_read` are in bytes, which are about as many.
+    `size` and `to_read` are in bytes; a text has about as many bytes as characters.
     """
     enough = round(max(1.5 * to_read, _QUICK))
     return enough if enough < size else None
@@ -169,7 +169,8 @@ def plan_max_characters(size: int, to_read: float) -> int | None:
 def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
     """Tokens are split if the text is read often, so that it differs each time.
 
-    For a narrow model that begins later: it has enough to learn without. Characters stay whole.
+    For a narrow model a text has to be read more often before its tokens are split: it has enough
+    to learn without that. Characters stay whole.
     """
     is_read_often = epochs * width / 128 >= 3.2
     return 0.15 if is_read_often and tokenizer != "char" else 0.0
@@ -179,7 +180,7 @@ def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
     """0.1 for each doubling of epochs or width beyond what does no harm, in steps of 0.05, 0.3 at
     most.
 
-    None up to about 5 epochs at width 128, or 9 if tokens are split.
+    It is 0 up to about 5 epochs at width 128, or 9 if tokens are split.
     """
     harmless = 8.0 if split_prob > 0.0 else 4.0  # epochs at width 128
     doublings = math.log2(max(epochs * width / 128, 1e-9) / harmless)
@@ -191,7 +192,7 @@ def plan_tied(epochs: float, model: GPTConfig) -> bool:
     """Whether one table is embedding and head: if a text is read often, and with learned positions,
     as in GPT-2.
 
-    A head of its own begins with what the text tells (see head_init) but soon knows it by heart.
+    A separate head begins with counts of the text (see head_init) but soon knows it by heart.
     """
     return model.positions == "learned" or epochs >= 10
 

@@ -191,13 +191,13 @@ def start_run(
 
 
 def _tell(journal: Journal | None, phase: str) -> None:
-    """Tell who has opened the journal what is done next."""
+    """Tell whoever has opened the journal what is done next."""
     if journal is not None:
         journal.tell(phase)
 
 
 def _tell_share(journal: Journal | None, phase: str) -> Callable[[float], None]:
-    """What tells who has opened the journal which share of a phase is done."""
+    """A function that tells whoever has opened the journal which share of a phase is done."""
 
     def tell(share: float) -> None:
         if journal is not None:
@@ -211,9 +211,8 @@ def resume_run(
 ) -> Run:
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 
-    The run is that in the folder `out`, or else the one that was trained last, on these files if
-    some are named.
-    Nothing on disk changes before all of it is accepted.
+    The run is the one in the folder `out`, or else the one that was trained last, on these files if
+    some are named. Nothing on disk changes before the run, its text and the fields are accepted.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         run = on_main(run_to_resume, out, files)

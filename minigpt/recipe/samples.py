@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TOKENS_OF_EVALUATION = 80
 _TOKENS = 60  # of each other text
-# From one of these to the next passes the longest of these times:
+# The time from one of these texts to the next is the longest of three:
 _SECONDS_BETWEEN = 3.0
 _SHARE_BETWEEN = 1 / 50  # of the time so far, so that a long training writes few texts
 _TIMES_THE_COST = 50  # what writing a text takes, so that a fiftieth of the time goes into it
@@ -157,8 +157,8 @@ def _looks(trainer: "Trainer", beginning: str) -> dict[str, Any]:
 
 
 def _usual_prompt(trainer: "Trainer") -> str:
-    """How the text of an evaluation begins if nothing else is said: with the name of the only
-    speaker whose turns are learned, if so; else with nothing."""
+    """How the text of an evaluation begins without a --sample-prompt: if only one speaker's turns
+    are learned, with the name of this speaker; else with nothing."""
     origin = trainer.dataset.origin
     if origin.text is None or origin.text.only is None or origin.dialogue is None:
         return ""

@@ -17,7 +17,7 @@ from ..training.precision import autocast
 
 _FEW = 1  # sequences in the short steps that are timed; at least 1 a worker
 _MANY = 32  # and in the long ones; at least 8 a worker
-_TIMES = 12  # each, in turn, since others may use the machine for a moment
+_TIMES = 12  # steps of each kind, in turn: others may use the machine for a moment
 _LIMIT = 1.6  # seconds; a slow or busy machine is judged by what was timed by then
 _GPU_WARM_UP = 3  # rounds: a GPU loads its libraries in the first, and chooses how to compute
 _REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
@@ -58,7 +58,7 @@ class Speed:
         return replace(self, flops=flops, start=worth / flops)
 
 
-# Of every machine in a lesson: about one thread of a laptop.
+# The speed that a lesson assumes of every machine: about one thread of a laptop.
 LESSON = Speed(flops=4e10, start=2e-3)
 
 
@@ -84,7 +84,7 @@ def measure_speed(
 
     # A step takes so many seconds to start, and so many more for each token.
     short = _usual(times_of_few)
-    # Without a time of many, starting and computing may have taken the same time.
+    # If no long step was timed, half of a short one is taken to be starting, and half computing.
     guess = short * (few + many) / (2 * few)
     long = _usual(times_of_many or [guess])
     per_token = (long - short) / ((many - few) * shape.context_length)
@@ -98,7 +98,8 @@ def measure_speed(
 def _training_step(
     shape: GPTConfig, device: torch.device, precision: torch.dtype, clock: Callable[[], float]
 ) -> Callable[[int], float]:
-    """What trains a model of this shape on so many sequences, and gives the seconds it takes."""
+    """A function that trains a model of this shape for a step on so many sequences, and returns the
+    seconds that it took."""
     model = GPT(shape).to(device)
     optimizers = make_optimizers(model, TrainConfig(), precision)
     average = WeightAverage(model)

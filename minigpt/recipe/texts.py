@@ -102,9 +102,9 @@ def tokens_of(
 
 @contextlib.contextmanager
 def new_place(text: TextConfig, source: Source, out: str | Path | None) -> Iterator[Path]:
-    """The folder of a new run: `out` or, if that is None, one in runs/ by the name of the text.
-    That is made at once, so that no other training takes it too, and goes again if it stays empty.
-    """
+    """The folder of a new run: `out` or, if that is None, one in runs/ by the name of the text. A
+    folder in runs/ is made at once, so that no other training takes it too. If the training fails
+    and has left it empty, it is removed."""
     if out is not None:
         yield Path(out)
         return
@@ -121,7 +121,7 @@ def new_place(text: TextConfig, source: Source, out: str | Path | None) -> Itera
 
 
 def _make_place(text: TextConfig, source: Source) -> Path:
-    """Make a folder in runs/ by the name of a text that is not taken."""
+    """Make a folder in runs/, by the name of the text, where none is yet."""
     named = Path(text.files[0])
     first = source.training.files[0]
     name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
@@ -143,8 +143,8 @@ def named_texts(
     texts: Iterable[Text], settings: Mapping[str, Any], most_characters: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """Fields of a :class:`minigpt.TextConfig` with the names of these texts as its `files`, and of
-    its `validation`. Documents are copied to temporary files, which last as long as the context:
-    the first of them, if they have more than `most_characters`."""
+    its `validation`. Documents are copied to temporary files, which last as long as the context;
+    of documents with more than `most_characters`, only the first are copied."""
     if "files" in settings:
         raise UserError("texts come first, without a name: minigpt.train('my.txt', ...)")
     named = dict(settings)

@@ -17,8 +17,8 @@ _FAR = 3.0  # and of one that has little in common with them
 _RATES = (1e-3, 3e-3)  # a good peak for each of them, at width 256
 _WINDOWS = 4  # that the text has at least, or the context is shortened
 _LOWEST = 0.1  # bits per byte: less is left of a text that hardly differs from place to place
-_TOGETHER = 4.0  # the less, the more what a model knew adds to what the text teaches it
-_FOREIGN = 1.4  # times what a new model ends with: a text that the model knows too little of
+_TOGETHER = 4.0  # the lower it is, the more what a model knew adds to what the text teaches it
+_FOREIGN = 1.4  # times the loss a new model ends with: from there on the model knows too little
 _WEIGHT_DECAY = 0.1  # in so few steps it makes no difference
 _CLEARLY = 0.98  # times: begun with a model, a training has to be expected to end that much lower
 
@@ -56,7 +56,7 @@ def plan_tuning(before: float, text: TextStats, given: Given) -> Tuning:
 
 
 def with_tuning(given: Given, tuning: Tuning) -> Given:
-    """The same with what a tuning chooses where nothing was given."""
+    """The given settings, and a tuning's choices of those that were not given."""
     chosen = asdict(tuning)
     missing = {name: value for name, value in chosen.items() if getattr(given, name) is None}
     return replace(given, **missing)
@@ -88,8 +88,8 @@ def expected_after_tuning(before: float, text: TextStats, read: float, work: flo
     It reads `read` bytes, perhaps some of them more than once; `work` is the parameters times the
     tokens trained on. All figures are bits per byte of the validation text.
 
-    It ends below the lower of two figures: its own, and that of a new model that is trained like
-    this. The closer they are, the more each of them adds to the other.
+    It ends below the lower of two figures: `before`, and what a new model reaches that is trained
+    like this. The closer the two are, the farther below.
     """
     learned = expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)
     known = max(before, _LOWEST)

@@ -52,8 +52,8 @@ class Disk:
         *,
         is_tried_again: bool = True,
     ) -> bool:
-        """Call `write`; whether that succeeded. If it fails, a line names `what` could not be
-        written and says what is the case `otherwise`, unless the whole folder is gone."""
+        """Call `write`; whether that succeeded. If it fails, a line says that `what` could not be
+        written, and what is the case `otherwise`, unless the whole folder is gone."""
         assert self.folder is not None
         try:
             write()

@@ -44,7 +44,7 @@ def orderly_exit() -> Iterator[None]:
 
 
 class GracefulStop(contextlib.ExitStack):
-    """While open, the first of these signals only sets `signal_number`; a second one acts as usual."""
+    """While open, the first of these signals only sets `signal_number`; the next acts as usual."""
 
     signal_number = 0  # none yet
 

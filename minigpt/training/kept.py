@@ -92,7 +92,7 @@ def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
     """The next step whose weights are to be kept, after those of `kept`, which is not empty.
 
     There are to be `keep` of them in all, the last one after `steps`. From the last kept step on,
-    they are spread evenly over the logarithm of the step plus 1. None if only the last one is left.
+    they are spread evenly over the logarithm of the step plus 1. None if only the last is left.
     """
     left = keep - len(kept)
     if left <= 1:

@@ -33,7 +33,7 @@ class TrainingLimits:
 
     def begin(self, seconds_so_far: float, seconds_at_end: float, parameters: int) -> None:
         """Training begins now, after `seconds_so_far` of training in earlier sittings. Time is kept
-        for the evaluations at the end, and to write the files of a model with `parameters`."""
+        for the evaluations at the end, and for the files of a model with so many parameters."""
         self._began = now() - seconds_so_far
         leaving = _LEAVING + _LEAVING_A_MILLION * parameters / 1e6
         left = self.seconds_to_deadline() - _MARGIN * seconds_at_end - leaving

@@ -95,7 +95,7 @@ def mean_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Ten
 
 @torch.no_grad()
 def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The cross-entropy in nats of each target ``(b, n)``, and whether the model finds it likeliest.
+    """The cross-entropy in nats of each target, and whether it is the likeliest token, ``(b, n)``.
 
     The targets follow the last n of the inputs ``(b, T)``."""
     if _has_usual_loss(model):

@@ -71,7 +71,7 @@ class Trainer:
         out: the run's folder, made when training begins; None: nothing is written.
         loss: a function of the model, inputs and targets ``(b, T)`` that returns what to minimise,
             a scalar. A batch may come in parts, whose losses are weighted by their numbers of
-            targets. The losses that are shown and validated are cross-entropies in any case.
+            targets. What is shown and validated is the cross-entropy in nats a token in any case.
         optimizers: a list, or a function of the model that returns one; those of the config if
             unset. The learning rate of each group is its highest, and the schedule moves all of
             them in proportion.

@@ -46,7 +46,7 @@ class Validation:
         return self._evaluate(self._windows(max_tokens))
 
     def count(self, max_tokens: int) -> int:
-        """How many tokens an evaluation on at most `max_tokens` reads, whether they count or not."""
+        """How many tokens an evaluation on at most `max_tokens` reads, counted or not."""
         return _count(self._windows(max_tokens))
 
     def seconds(self, max_tokens: int) -> float:

@@ -114,7 +114,7 @@ def backward(
 ) -> Tensor:
     """Set the gradients of the sum of the parts' losses, and return that sum.
 
-    `losses_of` a part returns its loss and any further numbers, without gradients. The sum of each
+    `losses_of` a part returns its loss, and any further numbers without gradients. The sum of each
     over all parts is returned, in one tensor.
 
     Each of n workers' shares is every n-th part and draws dropout from random numbers of its own,
