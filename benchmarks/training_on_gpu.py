@@ -21,8 +21,8 @@ import torch
 
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.data.batches import Dataset
+from minigpt.devices.memory import is_out_of_memory
 from minigpt.model import GPT, flops_per_token
-from minigpt.runs.memory import is_out_of_memory
 from minigpt.training.checkpoint import Trained, TrainingState
 from minigpt.training.descent import GradientDescent
 from minigpt.training.optimizer import chosen_optimizers

@@ -13,7 +13,7 @@ class UserError(ValueError):
     """Something a user can put right: printed as one line, exit status 2.
 
     Attributes:
-        kind: a short name for programs, one of `minigpt.config.kinds.KINDS`.
+        kind: a short name for programs, one of `minigpt.system.errors.KINDS`.
     """
 
     def __init__(self, message: str = "", *, kind: str = "other"):
@@ -37,14 +37,14 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from .config import TrainConfig as TrainConfig
     from .generation.attention_maps import AttentionMaps as AttentionMaps
     from .generation.attention_maps import attention_maps as attention_maps
-    from .generation.comparison import Comparison as Comparison
     from .generation.explanation import Explanation as Explanation
     from .generation.results import Sample as Sample
     from .generation.results import Score as Score
     from .generation.writer import Writer as Writer
+    from .measure.compare import compare as compare
+    from .measure.comparison import Comparison as Comparison
+    from .measure.evaluate import evaluate as evaluate
     from .model import GPT as GPT
-    from .recipe.compare import compare as compare
-    from .recipe.evaluate import evaluate as evaluate
     from .recipe.run import train as train
     from .recipe.texts import prepare as prepare
     from .runs.find import load as load

@@ -33,9 +33,9 @@ from minigpt.config import (
     from_dict,
     named_shapes,
 )
-from minigpt.config.json_objects import parse_object, read_object, to_json, without_halves
-from minigpt.config.shown import fit_for, in_utf8
-from minigpt.config.system import quote, quote_path
+from minigpt.system.json_objects import parse_object, read_object, to_json, without_halves
+from minigpt.system.platforms import quote, quote_path
+from minigpt.system.shown import fit_for, in_utf8
 
 CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
 REQUIRED: dict[type, dict[str, Any]] = {GPTConfig: {"vocab_size": 300}}

@@ -97,7 +97,7 @@ sys.modules["ipykernel.zmqshell"] = ModuleType("ipykernel.zmqshell")
 sys.modules["IPython"] = SimpleNamespace(get_ipython=object)
 sys.modules["ipywidgets"] = None
 
-import minigpt.recipe.report, minigpt.recipe.result, minigpt.runs.card, minigpt.training.messages
+import minigpt.recipe.report, minigpt.recipe.result, minigpt.measure.card, minigpt.training.messages
 """
 
 

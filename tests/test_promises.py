@@ -18,7 +18,8 @@ from packaging.requirements import Requirement
 from minigpt.config import ReadingConfig, SampleConfig, TrainConfig, count_parameters
 from minigpt.data import copies, counting, source
 from minigpt.data.documents import apart, blocks, content, epub, rows, xml, zipped
-from minigpt.generation import continuation, places
+from minigpt.generation import continuation
+from minigpt.measure import places
 from minigpt.page import build
 from minigpt.recipe import plan, rules, samples, text_stats, tuning
 from minigpt.runs import journal

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TextIO
 
 from .. import UserError, __version__
-from ..config.system import MISSING_LIBRARY, is_missing_library, why_not_written
-from ..runs.commands import MODULE, started_as
-from ..runs.memory import enough_memory
+from ..devices.memory import enough_memory
+from ..system.commands import MODULE, started_as
+from ..system.platforms import MISSING_LIBRARY, is_missing_library, why_not_written
 from . import compare, evaluate, explain, export, generate, page, read, runs, serve, studio, train
 from .options import Parser
 from .terminal import prepare_streams, print_message, write

@@ -13,7 +13,7 @@ from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, terminal_width, write
 
 if TYPE_CHECKING:
-    from ..generation.comparison import Comparison, Guess, Place
+    from ..measure.comparison import Comparison, Guess, Place
 
 _MODEL = "a run, base, a model such as hf:gpt2, or counting, to see what attention adds"
 _WIDTH = 80  # columns where there is no terminal
@@ -61,7 +61,7 @@ def _check_reading(settings: dict[str, Any]) -> None:
 def _compare(given: argparse.Namespace, settings: dict[str, Any]) -> "Comparison":
     from ..data.files import find_files
     from ..data.readers import STANDARD_INPUT
-    from ..runs.counting import means_counting
+    from ..measure.counting import means_counting
     from ..runs.find import find_model
 
     # What is not there is refused before torch is loaded, which takes seconds.
@@ -75,7 +75,7 @@ def _compare(given: argparse.Namespace, settings: dict[str, Any]) -> "Comparison
             find_model(names[-1])
     print_message(f"minigpt {__version__}: loading torch, to compare {' with '.join(names)}")
 
-    from ..recipe.compare import compare
+    from ..measure.compare import compare
     from ..training.messages import progress_bar
 
     with progress_bar("comparing") as bar:

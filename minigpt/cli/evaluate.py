@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
 from ..config import EvaluationConfig, check_given, counted
-from ..runs.commands import command
+from ..system.commands import command
 from .options import Parser, add_fields, add_model, chosen_model, given_fields, typed_model
 from .terminal import print_message, write
 
@@ -79,7 +79,7 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
     given.run = str(chosen_model(given.run))
     find_model(given.run)
     print_message(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
-    from ..recipe.evaluate import evaluate
+    from ..measure.evaluate import evaluate
     from ..training.messages import progress_bar
 
     with progress_bar("evaluating") as bar:

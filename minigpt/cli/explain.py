@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from .. import UserError
 from ..config import counted
 from ..generation.results import Token, percent, visible
-from ..runs.commands import command
+from ..system.commands import command
 from .generate import read_prompt, token_name
 from .options import Parser, add_model, chosen_model, typed_model
 from .terminal import print_message, write

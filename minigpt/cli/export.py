@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from .. import UserError
-from ..config.system import quote, quote_path
+from ..system.platforms import quote, quote_path
 from .options import Parser, add_model, chosen_model, typed_model
 from .terminal import print_message, write
 
@@ -38,7 +38,7 @@ def run(given: argparse.Namespace) -> None:
     from ..interop.chat import ChatFormat
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder
-    from ..runs.card import CARD, model_card
+    from ..measure.card import CARD, model_card
     from ..runs.find import export_name, find_model
     from ..runs.folder import check_free, new_folder
 

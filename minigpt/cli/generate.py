@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, check_given, counted
 from ..config.checked import is_utf8
-from ..config.system import end_of_input, quote
+from ..devices.memory import enough_memory
 from ..generation.results import Step, Token, percent, visible
-from ..runs.memory import enough_memory
+from ..system.platforms import end_of_input, quote
 from .interactive import Session, TalkSession, Task, hold
 from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
 from .terminal import print_message, write, write_steps

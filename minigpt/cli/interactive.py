@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import UserError
 from ..config import SampleConfig, counted
-from ..config.system import end_of_input
+from ..devices.memory import enough_memory
 from ..generation.results import Step
-from ..runs.memory import enough_memory
+from ..system.platforms import end_of_input
 from .options import typed_text
 from .terminal import print_message, read_line, write_steps
 

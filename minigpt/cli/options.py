@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from .. import UserError
-from ..runs.commands import command
+from ..system.commands import command
 from .terminal import print_message
 
 # What help says of the model that a command is for; see `chosen_model`.

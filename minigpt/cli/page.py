@@ -24,11 +24,11 @@ def options(parser: Parser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
     from ..page.build import build_page
-    from ..runs.atomic import write_text
     from ..runs.base import is_base
     from ..runs.find import find_model, model_name
     from ..runs.folder import PAGE
     from ..runs.kept import kept_page
+    from ..system.atomic import write_text
 
     source = chosen_model(typed_model(given))
     found = find_model(source)

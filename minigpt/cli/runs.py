@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import check_given, counted
-from ..runs.commands import command
+from ..system.commands import command
 from .options import Parser
 from .terminal import print_message, write
 

@@ -5,8 +5,8 @@ import logging
 import os
 
 from .. import UserError
-from ..config.system import how_to_install
 from ..serve.settings import ServeConfig
+from ..system.platforms import how_to_install
 from .options import Parser, add_fields, add_model, chosen_model, given_fields, typed_model
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from .. import UserError
-from ..config.system import how_to_install
+from ..system.platforms import how_to_install
 from .options import Parser
 
 

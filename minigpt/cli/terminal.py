@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterable
 
 from .. import UserError
-from ..config.shown import fit_for
 from ..generation.results import Step
+from ..system.shown import fit_for
 
 
 def prepare_streams() -> None:

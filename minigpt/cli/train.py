@@ -19,7 +19,7 @@ from ..config import (
     check_fields,
     check_given,
 )
-from ..config.system import quote
+from ..system.platforms import quote
 from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, write
 

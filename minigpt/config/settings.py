@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .. import UserError
+from ..system.platforms import how_to_install
 from .checked import (
     ANY_SEED,
     Checked,
@@ -35,7 +36,6 @@ from .checked import (
 )
 from .network import PRESETS, GPTConfig
 from .reading import ReadingConfig
-from .system import how_to_install
 
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (

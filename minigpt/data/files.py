@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from .. import UserError
 from ..config import ReadingConfig
-from ..config.system import quote
+from ..system.platforms import quote
 from .readers import BLOCK, STANDARD_INPUT, Refused, Unreadable, check_is_text
 from .temporary import temporary_copy
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..config import cache_folder
-from ..config.json_objects import read_object
-from ..config.system import rename
+from ..system.json_objects import read_object
+from ..system.platforms import rename
 
 FOLDER = "tokens"  # in the cache folder, which may hold other programs' files
 META = "meta.json"

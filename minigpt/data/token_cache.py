@@ -22,8 +22,8 @@ from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig, cache_folder
-from ..config.kinds import kind_of_error
-from ..config.system import rename
+from ..system.errors import kind_of_error
+from ..system.platforms import rename
 from ..tokenizer import (
     ForeignTokenizer,
     Tokenizer,

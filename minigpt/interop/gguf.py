@@ -16,7 +16,8 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig
-from ..config.system import how_to_install
+from ..system.platforms import how_to_install
+from ..system.safetensors_files import Array
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN, PATTERNS
@@ -24,7 +25,6 @@ from ..tokenizer.library import word_pattern
 from .architectures import architecture_of
 from .chat import ChatFormat
 from .mapping import Weights, numbered, numbered_modules, stacked
-from .safetensors_files import Array
 
 # llama.cpp's names of the patterns that both it and we know.
 _PATTERNS = {GPT2_PATTERN: "gpt-2", PATTERNS["smollm"]: "smollm"}

@@ -5,8 +5,8 @@ folder in the hub's format is known."""
 from pathlib import Path
 
 from .. import UserError
-from ..config.json_objects import read_object
-from ..config.system import how_to_install
+from ..system.json_objects import read_object
+from ..system.platforms import how_to_install
 from ..tokenizer import has_tokenizer
 
 PREFIX = "hf:"

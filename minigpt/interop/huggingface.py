@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import UserError
 from ..config import GPTConfig, SampleConfig
+from ..system.safetensors_files import read_weights, write_tensors
 from ..tokenizer import END_OF_TEXT, Tokenizer, has_tokenizer, load_tokenizer, tiktoken_tokenizer
 from .chat import ChatFormat
 from .mapping import (
@@ -20,7 +21,6 @@ from .mapping import (
     weights_from_huggingface,
     weights_to_huggingface,
 )
-from .safetensors_files import read_weights, write_tensors
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _SHARDS = "model-*-of-*.safetensors"

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig, from_dict, named_shapes
+from ..system.safetensors_files import Array
 from .architectures import ARCHITECTURES, SUPPORTED, Module, architecture_of
-from .safetensors_files import Array
 
 Weights = Mapping[str, Array]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from .. import UserError
 from ..config import TextConfig
-from ..config.shown import in_utf8
 from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.turns import Turn
 from ..data.readers import title
@@ -18,6 +17,7 @@ from ..runs.folder import METRICS, WEIGHTS, read_metrics, read_plan
 from ..runs.found import FoundModel
 from ..runs.journal import texts_of_evaluations
 from ..runs.weights import read_best
+from ..system.shown import in_utf8
 from ..tokenizer import Tokenizer
 
 OPENINGS = 3

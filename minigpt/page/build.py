@@ -17,9 +17,9 @@ import numpy as np
 from .. import UserError
 from ..config import GPTConfig
 from ..data.dialogue.dialogue import Dialogue
-from ..interop.safetensors_files import Array
 from ..runs.find import glass_writer
 from ..runs.found import FoundModel
+from ..system.safetensors_files import Array
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import PATTERNS

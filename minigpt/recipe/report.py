@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from ..config import GPTConfig, TextConfig, counted
-from ..config.system import quote_path
 from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.summary import all_left_out, documents_read, kinds_read
 from ..data.readers import title
 from ..data.source import Source
 from ..runs.base import BASE, bytes_read
-from ..runs.commands import command
 from ..runs.folder import KEPT
 from ..runs.listing import unfinished_run
+from ..system.commands import command
+from ..system.platforms import quote_path
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import duration, say_command, say_row
 

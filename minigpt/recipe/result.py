@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import GPT_NAME, counted
-from ..config.system import quote, quote_path
 from ..data.dialogue.dialogue import MANNER
 from ..generation.talk import read_talk
-from ..runs.commands import command, started_as
 from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS
 from ..runs.kept import kept_steps, listed
 from ..runs.weights import read_best, read_network
+from ..system.commands import command, started_as
+from ..system.platforms import quote, quote_path
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command
 from .report import called

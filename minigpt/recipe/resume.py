@@ -8,13 +8,13 @@ from typing import Any
 
 from .. import UserError, __version__
 from ..config import TrainConfig, check_given, check_interpolation, counted
-from ..config.system import quote_path
 from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
 from ..data.token_cache import prepare_tokens
 from ..runs.folder import TOKENIZER, RunConfig, check_is_gpt, read_config, read_plan
 from ..runs.listing import Run, runs_by_training
+from ..system.platforms import quote_path
 from ..tokenizer import load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state

@@ -18,11 +18,13 @@ from .. import UserError
 from ..config import GPTConfig, TextConfig, TrainConfig
 from ..data.batches import Dataset
 from ..data.source import Source
+from ..devices.memory import enough_memory
+from ..measure.copied import reserved_seconds, say_copied
+from ..measure.yardstick import Counting
 from ..model import GPT
 from ..runs.folder import PLAN, check_free, has_checkpoint
 from ..runs.journal import Journal
 from ..runs.listing import Run
-from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
 from ..training.distributed import on_all, on_main
@@ -32,8 +34,6 @@ from ..training.picture import EXPECTED
 from ..training.setup import same_random_numbers
 from ..training.trainer import Trainer
 from . import report, result
-from .copied import reserved_seconds, say_copied
-from .counting import Counting
 from .first_model import first_model
 from .planner import fitted_to_tokens, plan_run
 from .request import Fields, make_request

@@ -11,8 +11,8 @@ import numpy as np
 from .. import UserError
 from ..config import GPT_NAME, counted
 from ..generation.results import visible
-from ..generation.torch_gpt import engine_of, glass_of
-from ..generation.writer import Writer
+from ..generation.torch_gpt import glass_of
+from ..measure.trained_writer import writer_of
 from ..model import evaluating, network_name
 from ..training.messages import say_text_of_a_model
 from .result import first_words
@@ -123,20 +123,6 @@ def _written(trainer: "Trainer", beginning: str, tokens: int) -> str:
     """What the model in its present state writes."""
     writer = writer_of(trainer)
     return writer.generate(beginning, max_new_tokens=tokens, seed=trainer.config.seed)
-
-
-def writer_of(trainer: "Trainer", **more: Any) -> Writer:
-    """A writer with the model in its present state; `more` are further arguments of it."""
-    dataset = trainer.dataset
-    origin = dataset.origin
-    return Writer(
-        engine_of(trainer.model, trainer.context_length),
-        dataset.tokenizer,
-        knows_documents=origin.knows_documents,
-        alphabet=origin.alphabet,
-        dialogue=origin.dialogue,
-        **more,
-    )
 
 
 def _looks(trainer: "Trainer", beginning: str) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from .. import UserError
-from ..config.system import rename
 from ..data.origin import Origin
-from .atomic import save_tensors, write_text
+from ..system.atomic import write_text
+from ..system.platforms import rename
+from ..system.safetensors_files import save_tensors
 from .folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig, read_plan, read_raw_config
 from .found import FoundModel, load_run
 from .weights import metadata_of, read_best, read_network

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError
 from ..config import InferenceConfig, TextConfig
 from ..data.files import Say
+from ..devices.choice import find_device, has_gpu, usable_gpu, why_no_gpu
 from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
 from .base import BASE, find_base
-from .devices import find_device, has_gpu, usable_gpu, why_no_gpu
 from .folder import CONFIG, WEIGHTS, RunConfig, read_config
 from .found import FoundModel, load_run, make_glass, tokenizer_of, weights_file
 from .kept import find_kept

@@ -22,11 +22,11 @@ from filelock import FileLock, Timeout
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
 from ..config.checked import is_utf8
-from ..config.json_objects import read_object
-from ..config.kinds import kind_of_error
-from ..config.system import name_problem, rename, why_not_written
 from ..data.origin import Origin
-from .atomic import is_unfinished, whole_name, write_text
+from ..system.atomic import is_unfinished, whole_name, write_text
+from ..system.errors import kind_of_error
+from ..system.json_objects import read_object
+from ..system.platforms import name_problem, rename, why_not_written
 from .journal import JOURNAL, JOURNAL_FILES, STUDIO_FILES, is_awaited, remove_journal
 from .json_lines import read_lines
 from .weights import read_beginning, read_network, save_weights

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import UserError
 from ..config import GPTConfig
 from ..generation.numpy_gpt import NumpyGPT, Weights
-from ..interop.safetensors_files import read_weights
+from ..system.safetensors_files import read_weights
 from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
 from .folder import (
     CONFIG,

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ..config.json_objects import to_json
-from ..config.kinds import kind_of_error
-from .atomic import whole_name, write_text
+from ..system.atomic import whole_name, write_text
+from ..system.errors import kind_of_error
+from ..system.json_objects import to_json
 from .json_lines import lines_of, read_lines
 
 JOURNAL = "journal"  # a folder, which holds
@@ -108,7 +108,7 @@ class Journal:
 
     def end(self, how: str, kind: str | None = None, message: str = "") -> None:
         """Add the last row, unless that is there. `how` is "finished", "interrupted", "stopped" or
-        "failed", which has the kind of the error, see config/kinds.py."""
+        "failed", which has the kind of the error, see system/errors.py."""
         if self._has_ended:
             return
         self._has_ended = True

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..config.json_objects import parse_object, to_json
+from ..system.json_objects import parse_object, to_json
 
 
 def lines_of(rows: Iterable[dict[str, Any]]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import UserError
 from ..interop.hub import PREFIX
-from .atomic import whole_name
+from ..system.atomic import whole_name
 from .folder import KEPT, STEP_NAME
 
 _WEIGHTS = ".safetensors"

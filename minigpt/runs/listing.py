@@ -13,9 +13,9 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME, TextConfig, counted
-from ..config.system import name_problem
 from ..data.readers import title
-from .commands import command
+from ..system.commands import command
+from ..system.platforms import name_problem
 from .folder import (
     CHECKPOINT,
     CONFIG,

@@ -11,8 +11,8 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..config.json_objects import parse_object
-from .atomic import save_tensors
+from ..system.json_objects import parse_object
+from ..system.safetensors_files import save_tensors
 
 if TYPE_CHECKING:
     from torch import nn

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from ..config.json_objects import to_json, without_halves
+from ..system.json_objects import to_json, without_halves
 from .errors import Refusal
 
 _MOST_BYTES = 1 << 20

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import minigpt
 
-from ..config.system import is_windows
+from ..system.platforms import is_windows
 
 _SECONDS_TO_LEAVE = 5.0  # for a child that was told to end, before it is killed
 

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from ..config.system import is_windows
 from ..serve import slow_clients
+from ..system.platforms import is_windows
 
 _WANTED = 4096  # open files that the system should allow, if it does
 _OWN = 400  # of them for other things than connections: files, the pipes of children

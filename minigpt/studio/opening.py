@@ -18,9 +18,9 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from .. import UserError
-from ..runs.atomic import replace
 from ..serve.listening import listen
 from ..serve.slow_clients import drop_the_slow
+from ..system.atomic import replace
 from .app import Studio, make_app
 from .connections import Connection, allow_open_files
 from .guard import KEY_HEADER

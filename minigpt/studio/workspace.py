@@ -5,7 +5,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config.system import name_problem
+from ..system.platforms import name_problem
 from .errors import Refusal
 
 NAME_LENGTH = 80  # characters

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import Natural, TrainConfig, from_dict
-from ..config.system import rename
 from ..model import network_name, tensors_of
-from ..runs.atomic import save_tensors
 from ..runs.folder import CHECKPOINT, DAMAGED, LAST, PREVIOUS
+from ..system.platforms import rename
+from ..system.safetensors_files import save_tensors
 from . import distributed
 from .average import WeightAverage
 from .interpolation import first_weights

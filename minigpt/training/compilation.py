@@ -10,7 +10,7 @@ from torch import nn
 
 from .. import UserError
 from ..config import TrainConfig
-from ..runs.memory import is_out_of_memory
+from ..devices.memory import is_out_of_memory
 from . import distributed
 from .gradients import Part
 from .loss import Loss

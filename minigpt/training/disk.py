@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .. import UserError
-from ..config.kinds import kind_of_error
-from ..config.system import why_not_written
 from ..runs.journal import Journal
+from ..system.errors import kind_of_error
+from ..system.platforms import why_not_written
 from .messages import say
 
 

@@ -22,8 +22,8 @@ import torch.distributed.nn  # noqa: F401, not later: it would keep a group's th
 from torch import Tensor, nn
 
 from .. import UserError
-from ..runs.device_check import why_wrong
-from ..runs.devices import find_device, usable_gpu, why_no_gpu
+from ..devices.check import why_wrong
+from ..devices.choice import find_device, usable_gpu, why_no_gpu
 from .messages import say
 
 P = ParamSpec("P")

@@ -1,6 +1,6 @@
 """How well a model predicts a text: nats a token, and bits a byte of the original text.
 
-The trainer evaluates on its validation tokens, `recipe/evaluate.py` on text files of any size.
+The trainer evaluates on its validation tokens, `measure/evaluate.py` on text files of any size.
 """
 
 import itertools

@@ -12,9 +12,9 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..model import GPT, unwrapped
-from ..runs.atomic import write_text
 from ..runs.folder import CONFIG, RunConfig, begin_run, locked, read_config, remove_untrained
 from ..runs.journal import Journal
+from ..system.atomic import write_text
 from . import distributed
 from .interruption import Interrupted
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from tqdm import TqdmWarning
 
-from ..config.shown import fit_for
+from ..system.shown import fit_for
 
 # A notebook without ipywidgets gets tqdm's plain bar, and no warning at the import.
 with warnings.catch_warnings():

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..runs.atomic import write_text
 from ..runs.folder import (
     COUNTING,
     FIGURES_OF_A_STEP,
@@ -20,6 +19,7 @@ from ..runs.folder import (
     read_steps,
 )
 from ..runs.json_lines import lines_of
+from ..system.atomic import write_text
 
 if TYPE_CHECKING:
     from .trainer import Trainer

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..config.shown import in_utf8
-from ..runs.atomic import replace
 from ..runs.folder import COUNTING, METRICS, PICTURE, STEPS, kept_row, read_metrics, read_steps
+from ..system.atomic import replace
+from ..system.shown import in_utf8
 from .schedule import EARLY
 
 if TYPE_CHECKING:

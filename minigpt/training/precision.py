@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from ..config import TrainConfig
-from ..runs.device_check import why_wrong
+from ..devices.check import why_wrong
 from .messages import say
 
 Precision = Literal["float32", "bfloat16", "float16"]

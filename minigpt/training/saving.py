@@ -11,11 +11,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .. import UserError
-from ..config.kinds import kind_of_error
-from ..config.system import is_windows, quote_path, rename, why_not_written
 from ..model import tensors_of
 from ..runs.folder import BEST, CHECKPOINT, WEIGHTS, has_checkpoint
 from ..runs.weights import copied_to_save, read_best, save_weights
+from ..system.errors import kind_of_error
+from ..system.platforms import is_windows, quote_path, rename, why_not_written
 from . import distributed
 from .checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
 from .disk import Disk

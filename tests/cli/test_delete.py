@@ -13,10 +13,10 @@ import pytest
 import minigpt
 from minigpt.data.kept_tokens import remove_prepared
 from minigpt.data.temporary import left_copies, temporary_copy
-from minigpt.runs.atomic import unfinished_name
 from minigpt.runs.folder import CONFIG, locked
 from minigpt.runs.journal import keep_copied
 from minigpt.studio.runs.jobs import TrainingJob, write_job
+from minigpt.system.atomic import unfinished_name
 
 from ..conftest import some_text, train_tiny
 from ..training.runs import contents

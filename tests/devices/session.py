@@ -21,8 +21,8 @@ import minigpt
 from minigpt.attention import fused
 from minigpt.cli import main
 from minigpt.config import TrainConfig
+from minigpt.devices.check import why_wrong
 from minigpt.recipe import run, samples
-from minigpt.runs.device_check import why_wrong
 from minigpt.runs.folder import METRICS, read_metrics
 from minigpt.runs.found import load_run
 from minigpt.training.picture import Picture

@@ -13,14 +13,15 @@ import torch
 import minigpt
 from minigpt import UserError
 from minigpt.data.source import find_source
+from minigpt.devices import check as device_check
+from minigpt.devices import choice as devices
+from minigpt.devices.check import why_wrong
+from minigpt.devices.choice import usable_gpu, why_no_gpu
 from minigpt.recipe import planner
 from minigpt.recipe.plan import Plan
 from minigpt.recipe.planner import plan_run
 from minigpt.recipe.request import make_request
 from minigpt.recipe.speed import Speed
-from minigpt.runs import device_check, devices
-from minigpt.runs.device_check import why_wrong
-from minigpt.runs.devices import usable_gpu, why_no_gpu
 from minigpt.runs.folder import CONFIG, read_config
 from minigpt.training import distributed, precision
 from minigpt.training.precision import choose_precision

@@ -24,9 +24,9 @@ import minigpt
 from minigpt.attention import KeyValueCache, MultiHeadAttention
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
+from minigpt.devices.check import why_wrong
+from minigpt.devices.choice import find_device, usable_gpu, why_no_gpu
 from minigpt.model import GPT
-from minigpt.runs.device_check import why_wrong
-from minigpt.runs.devices import find_device, usable_gpu, why_no_gpu
 from minigpt.runs.folder import METRICS, read_config, read_metrics
 from minigpt.training.callbacks import Figures
 from minigpt.training.distributed import device_of_rank

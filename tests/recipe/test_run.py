@@ -28,13 +28,13 @@ from minigpt.data.batches import Dataset
 from minigpt.data.origin import Origin
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
-from minigpt.recipe.copied import reserved_seconds
+from minigpt.measure.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
 from minigpt.runs import weights
-from minigpt.runs.atomic import unfinished_name
 from minigpt.runs.folder import BEST, CHECKPOINT, METRICS, PLAN, WEIGHTS, read_config, read_metrics
 from minigpt.runs.journal import JOURNAL, ROWS
 from minigpt.runs.listing import newest_run
+from minigpt.system.atomic import unfinished_name
 from minigpt.training import saving
 from minigpt.training.checkpoint import read_state
 from minigpt.training.folder import locked_run

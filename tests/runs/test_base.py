@@ -93,7 +93,7 @@ def test_what_is_too_large_or_no_gpt_or_does_not_fit_into_float16_is_not_made_a_
     steep = train_tiny(steps=1, num_evals=1)
     weights = load_run(steep).glass.weights
     changed = {name: np.where(array == array.max(), 1e5, array) for name, array in weights.items()}
-    minigpt.runs.atomic.save_tensors(changed, steep / WEIGHTS, {})
+    minigpt.system.safetensors_files.save_tensors(changed, steep / WEIGHTS, {})
 
     with pytest.raises(UserError, match="not finite numbers in float16"):
         write_base(steep, tiny_base)

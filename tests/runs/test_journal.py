@@ -21,7 +21,6 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.recipe import samples
 from minigpt.runs import journal as journal_module
-from minigpt.runs.atomic import unfinished_name
 from minigpt.runs.delete import run_to_delete
 from minigpt.runs.folder import STEPS, WEIGHTS
 from minigpt.runs.journal import (
@@ -35,6 +34,7 @@ from minigpt.runs.journal import (
     read_phases,
     read_texts,
 )
+from minigpt.system.atomic import unfinished_name
 from minigpt.training.checkpoint import save_checkpoint
 from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny

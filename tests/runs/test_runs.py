@@ -22,7 +22,6 @@ from minigpt.config import GPTConfig, TextConfig, TrainConfig
 from minigpt.data.origin import Origin
 from minigpt.model import GPT
 from minigpt.recipe.start import starting_point
-from minigpt.runs.atomic import replace, unfinished_name, write_text
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -45,6 +44,7 @@ from minigpt.runs.folder import (
 from minigpt.runs.found import load_run
 from minigpt.runs.listing import Run, free_name, newest_run
 from minigpt.runs.weights import read_best, save_weights
+from minigpt.system.atomic import replace, unfinished_name, write_text
 from minigpt.tokenizer import CharacterTokenizer
 
 INPUTS = torch.tensor([[0, 3, 1, 4, 2]])

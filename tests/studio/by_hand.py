@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from minigpt.interop.safetensors_files import write_tensors
 from minigpt.runs.folder import CHECKPOINT, CONFIG, LAST, METRICS, STEPS, WEIGHTS
 from minigpt.runs.journal import ALIVE, JOURNAL, LOG, ROWS, STOP, TEXTS
 from minigpt.runs.json_lines import lines_of
 from minigpt.runs.weights import metadata_of
 from minigpt.studio.runs.jobs import TrainingJob, write_job
+from minigpt.system.safetensors_files import write_tensors
 
 NOW = time.time()
 BEGAN = NOW - 60.0

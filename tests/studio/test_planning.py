@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from minigpt import UserError
-from minigpt.config.json_objects import read_object
 from minigpt.data.source import find_source
 from minigpt.recipe.planner import plan_run
 from minigpt.recipe.request import make_request
@@ -18,6 +17,7 @@ from minigpt.studio.texts import planning, settings
 from minigpt.studio.texts import states as text_states
 from minigpt.studio.texts.chosen import checked_settings, options
 from minigpt.studio.texts.folder import SETTINGS, write_json
+from minigpt.system.json_objects import read_object
 from tests.conftest import some_text
 
 from .dropped import dropped

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.atomic import unfinished_name
 from minigpt.runs.journal import JOB, JOURNAL, LOG, ROWS
 from minigpt.studio.errors import Refusal
 from minigpt.studio.runs.removal import (
@@ -18,6 +17,7 @@ from minigpt.studio.runs.removal import (
 )
 from minigpt.studio.runs.states import States
 from minigpt.studio.workspace import Workspace
+from minigpt.system.atomic import unfinished_name
 
 from .by_hand import PHASES, TEXT, a_job, make_run
 

@@ -5,8 +5,8 @@ import json
 import re
 from pathlib import Path
 
-from minigpt.config.kinds import KINDS
 from minigpt.studio.app import WINDOW
+from minigpt.system.errors import KINDS
 from tests.sources import tree_of
 
 SCRIPTS = sorted(WINDOW.rglob("*.js"))

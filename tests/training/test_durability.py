@@ -348,7 +348,7 @@ def test_killed_inside_a_save_nothing_is_lost(
     cut = tmp_path / "cut"
     code = f"""
 import os, signal, pathlib
-from minigpt.interop import safetensors_files
+from minigpt.system import safetensors_files
 moment, save, seen = {moment!r}, {save}, [0]
 def kill():
     os.kill(os.getpid(), signal.SIGKILL)

@@ -25,8 +25,8 @@ from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.generation import scoring
 from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.measure import evaluate as evaluate_module
 from minigpt.model import GPT
-from minigpt.recipe import evaluate as evaluate_module
 from minigpt.runs.found import load_run
 from minigpt.training.evaluation import (
     Evaluation,

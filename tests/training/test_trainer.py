@@ -20,8 +20,8 @@ from minigpt.data.batches import Dataset, TokenSequence
 from minigpt.data.counting import CountingModel, fit_in_time
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
+from minigpt.measure.yardstick import Counting
 from minigpt.model import GPT
-from minigpt.recipe.counting import Counting
 from minigpt.runs.folder import (
     CHECKPOINT,
     METRICS,
@@ -133,7 +133,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         seconds.append(given)
         return fit_in_time(tokens, vocab_size, given)
 
-    monkeypatch.setattr("minigpt.recipe.counting.fit_in_time", noted)
+    monkeypatch.setattr("minigpt.measure.yardstick.fit_in_time", noted)
     return seconds
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from minigpt.config import system
+from minigpt.system import platforms as system
 
 _NEVER_A_NAME = re.compile(r'.*[<>:"|?*\x00-\x1f].*|.*[ .]|(?i:con|prn|aux|nul|com\d|lpt\d)(\..*)?')
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

@@ -13,9 +13,9 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt.cli import main
-from minigpt.config import system
 from minigpt.runs.folder import BEST, CHECKPOINT, LOCK, WEIGHTS
 from minigpt.runs.weights import read_best
+from minigpt.system import platforms as system
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.disk import Disk
 from minigpt.training.saving import BestWeights

@@ -8,11 +8,11 @@ import pytest
 
 from minigpt import UserError
 from minigpt.cli import COMMANDS, main
-from minigpt.config import system
-from minigpt.runs import commands
-from minigpt.runs.atomic import write_text
 from minigpt.runs.folder import check_free
 from minigpt.runs.listing import free_name
+from minigpt.system import commands
+from minigpt.system import platforms as system
+from minigpt.system.atomic import write_text
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 
 from ... import UserError
-from ...config.kinds import kind_of_error
+from ...system.errors import kind_of_error
 from ..documents.content import Content
 from ..documents.document import Report
 from .letter import ODD, body_of, header_of, moment_of_letter, sender_of

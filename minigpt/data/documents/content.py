@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO
 
 from ... import UserError
 from ...config import ReadingConfig
-from ...config.system import how_to_install
+from ...system.platforms import how_to_install
 from .document import Refused, Unreadable
 
 BLOCK = 1 << 20  # bytes read at a time

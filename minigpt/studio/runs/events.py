@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ...config.json_objects import to_json
+from ...system.json_objects import to_json
 from ..errors import Refusal
 from .rows import Event, rows_after
 from .states import is_too_little

@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ... import UserError
-from ...config.json_objects import parse_object, read_object
 from ...data.file_version import FileVersion, version_of
 from ...data.temporary import kind_of
 from ...runs.base import BASE
@@ -32,6 +31,7 @@ from ...runs.folder import (
 )
 from ...runs.journal import COPIED, JOB, JOURNAL, ROWS, STOP, read_phases, read_texts
 from ...runs.weights import count_weights, read_best
+from ...system.json_objects import parse_object, read_object
 from ...training.schedule import EARLY
 from .jobs import TrainingJob, read_job
 

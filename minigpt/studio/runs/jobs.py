@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...config.json_objects import read_object
-from ...runs.atomic import write_text
 from ...runs.journal import JOB, JOURNAL, LOG
+from ...system.atomic import write_text
+from ...system.json_objects import read_object
 
 
 @dataclass(frozen=True)

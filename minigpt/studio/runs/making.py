@@ -13,9 +13,9 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ...runs.atomic import is_unfinished
 from ...runs.folder import KEPT, LOCK
 from ...runs.journal import keep_copied
+from ...system.atomic import is_unfinished
 from ..children import ChildError, read_child
 from ..errors import Refusal
 from ..problems import kind_of_problem

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...runs.counting import COUNTING
+from ...measure.counting import COUNTING
 from ..workspace import Workspace, safe_name
 
 _ELSE = "run"

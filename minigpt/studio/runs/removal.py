@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ... import UserError
 from ...config import TextConfig, from_dict
-from ...config.json_objects import read_object
-from ...config.system import rename
 from ...data.kept_tokens import find_prepared, remove_prepared
 from ...runs.folder import CONFIG, WEIGHTS, read_raw_config
 from ...runs.journal import read_phases
+from ...system.json_objects import read_object
+from ...system.platforms import rename
 from ..errors import Refusal
 from ..texts import store
 from ..texts.folder import ABOUT, FILES

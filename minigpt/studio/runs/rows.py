@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...config.json_objects import parse_object
 from ...runs.folder import METRICS, STEPS
 from ...runs.journal import JOURNAL, ROWS, TEXTS
+from ...system.json_objects import parse_object
 
 BEGINNING = ""  # the cursor before all rows
 _FILES = {

@@ -18,10 +18,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ...config.checked import is_utf8
-from ...config.json_objects import without_halves
 from ...data.file_version import FileVersion, version_of
 from ...runs.folder import CONFIG, COUNTING, LOCK
 from ...runs.journal import ALIVE, HELD, JOB, JOURNAL, ROWS, SECONDS_SILENT
+from ...system.json_objects import without_halves
 from ..failures import tell
 from ..problems import OTHER, problem
 from .facts import Facts, Row, read_facts, signature_of

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...runs.atomic import write_text
 from ...runs.folder import CONFIG, WEIGHTS
 from ...runs.journal import (
     AT_ONCE,
@@ -18,6 +17,7 @@ from ...runs.journal import (
     STUDIO_FILES,
     remove_from_journal,
 )
+from ...system.atomic import write_text
 from ..errors import Refusal
 from ..texts.chosen import options
 from ..texts.folder import FILES, kept_files

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ...config.json_objects import to_json
+from ...system.json_objects import to_json
 from ..children import ChildError, read_child
 from ..errors import Refusal
 from ..problems import problem

@@ -17,8 +17,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ...config.json_objects import read_object, to_json
-from ...runs.atomic import replace
+from ...system.atomic import replace
+from ...system.json_objects import read_object, to_json
 from ..problems import problem
 
 ABOUT = "text.json"

@@ -27,8 +27,8 @@ from filelock import FileLock
 
 from ... import UserError
 from ...config import check_fields, count_parameters
-from ...config.json_objects import read_object
 from ...data.source import split
+from ...devices.memory import enough_memory
 from ...recipe.draft import whole_seconds
 from ...recipe.plan import Plan
 from ...recipe.planner import Measured, MeasuredDevice, measure, plan_measured
@@ -38,7 +38,7 @@ from ...recipe.speed import Speed
 from ...recipe.texts import read_source
 from ...runs.folder import PLAN
 from ...runs.journal import ALIVE, JOURNAL, SECONDS_SILENT
-from ...runs.memory import enough_memory
+from ...system.json_objects import read_object
 from ..problems import problem
 from . import settings
 from .folder import (

@@ -31,12 +31,12 @@ from filelock import FileLock
 
 from ... import UserError
 from ...config import ReadingConfig
-from ...config.system import is_windows
 from ...data.corpus import Corpus, ShareRead
 from ...data.documents.document import Report
 from ...data.readers import check_is_text
 from ...data.source import Source, check_text_field
-from ...runs.memory import is_out_of_memory
+from ...devices.memory import is_out_of_memory
+from ...system.platforms import is_windows
 from ..problems import problem
 from . import settings
 from .folder import (

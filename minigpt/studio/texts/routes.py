@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ... import UserError
-from ...config.json_objects import read_object
+from ...system.json_objects import read_object
 from ..bodies import JSONAnswer, read_json
 from ..errors import Refusal
 from ..runs.states import ACTIVE, WAITING

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ...config.json_objects import read_object
+from ...system.json_objects import read_object
 from ..errors import Refusal
 from . import settings, store
 from .folder import (

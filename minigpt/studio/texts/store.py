@@ -15,8 +15,8 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ...config.json_objects import read_object
-from ...config.system import rename
+from ...system.json_objects import read_object
+from ...system.platforms import rename
 from ..errors import Refusal
 from ..workspace import Workspace, new_id, safe_name
 from .folder import (

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .. import UserError
-from .window import TokenIds
+from ..generation.window import TokenIds
 
 
 class PredictedToken(NamedTuple):

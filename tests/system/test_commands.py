@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.runs.commands import command, started_as
+from minigpt.system.commands import command, started_as
 
 ROOT = Path(__file__).parents[2]
 

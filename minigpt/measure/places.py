@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..generation.window import TokenIds
 from .common_pieces import CommonPiece, PredictedToken
 from .comparison import Bits
-from .window import TokenIds
 
 PLACES = 20
 _STRETCHES = 5 * PLACES  # each has one place at most

@@ -13,7 +13,7 @@ from ..data.source import read_again
 from ..runs.journal import keep_copied
 from ..training.messages import say
 from ..training.trainer import Trainer
-from .samples import writer_of
+from .trained_writer import writer_of
 
 _MOST_SECONDS = 3.0  # that looking may take
 _MOST_OF_THE_TIME = 0.02  # of the minutes, likewise

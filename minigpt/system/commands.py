@@ -5,7 +5,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from ..config.system import quote
+from .platforms import quote
 
 MODULE = "python -m minigpt"
 _SCRIPTS = ("train.py", "generate.py")  # of a checkout; an installed package has neither

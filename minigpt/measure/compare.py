@@ -9,18 +9,18 @@ from ..config import EvaluationConfig, TextConfig
 from ..data.corpus import Corpus, Part
 from ..data.files import find_files
 from ..data.source import check_text_field, read_again, read_corpus
-from ..generation.common_pieces import common_pieces
-from ..generation.comparison import Comparison, Place, Side
-from ..generation.places import Found, Places
 from ..runs.base import NO_TEXTS, is_base
-from ..runs.counting import counting_model, means_counting
 from ..runs.find import check_is_name, find_model
 from ..runs.found import FoundModel
 from ..training import distributed
 from ..training.messages import say
+from .common_pieces import common_pieces
+from .comparison import Comparison, Place, Side
 from .contenders import Contender, CountingContender, ModelContender
+from .counting import counting_model, means_counting
 from .evaluate import Progress, computing
 from .learned import files_learned_from
+from .places import Found, Places
 
 # Settings by which two runs that learned from the same text have the same validation text.
 _SET_ASIDE = ("split", "validation_fraction", "max_characters")

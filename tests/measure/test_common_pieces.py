@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.generation.common_pieces import CommonPiece, PredictedToken, common_pieces
+from minigpt.measure.common_pieces import CommonPiece, PredictedToken, common_pieces
 
 NOWHERE = np.zeros(1, np.int64)
 TEXT = "The fox – 狐, naïve 🦊 – said no.\n"

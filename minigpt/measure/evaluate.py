@@ -16,14 +16,14 @@ from ..config import EvaluationConfig
 from ..data.corpus import Corpus, Part, encode
 from ..data.files import find_files
 from ..data.source import check_text_field, read_corpus
-from ..runs.counting import counting_model
+from ..devices.memory import enough_memory
 from ..runs.find import find_model
 from ..runs.found import FoundModel
-from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer
 from ..training import distributed, workers
 from ..training.evaluation import Evaluation, evaluate_windows, windows_of
 from ..training.messages import say
+from .counting import counting_model
 from .learned import files_learned_from
 
 _NEARLY_ALL = 1 << 16  # tokens

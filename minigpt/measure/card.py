@@ -15,14 +15,14 @@ from tqdm import tqdm
 
 from .. import UserError, __version__
 from ..config import counted
-from ..config.shown import in_utf8
-from ..config.system import quote
 from ..data.readers import title
 from ..interop.hub import PREFIX
-from .base import BASE, is_base
-from .find import beginning
-from .folder import COUNTING, METRICS, kept_row, read_metrics, read_plan
-from .found import FoundModel
+from ..runs.base import BASE, is_base
+from ..runs.find import beginning
+from ..runs.folder import COUNTING, METRICS, kept_row, read_metrics, read_plan
+from ..runs.found import FoundModel
+from ..system.platforms import quote
+from ..system.shown import in_utf8
 
 CARD = "README.md"
 _MARKUP = re.compile(r"[\\`*_\[\]<>#$~|&^!]")

@@ -13,16 +13,16 @@ from .. import UserError
 from ..config import EvaluationConfig
 from ..data.corpus import Corpus, Part
 from ..data.counting import ORDER, CountingModel
-from ..generation.common_pieces import PredictedToken
-from ..generation.comparison import Guess
 from ..generation.results import visible
 from ..generation.scoring import likeliest
 from ..generation.torch_gpt import TorchGPT
 from ..generation.window import Array, TokenIds
-from ..runs.counting import COUNTING
 from ..runs.found import FoundModel
 from ..tokenizer import UnknownCharacter
 from ..training.evaluation import Evaluation, Totals, evaluation_of, predictions, windows_of
+from .common_pieces import PredictedToken
+from .comparison import Guess
+from .counting import COUNTING
 from .evaluate import Progress, counting_length, ids_of, stride_of
 
 _GUESSES = 3  # to show

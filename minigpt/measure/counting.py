@@ -10,7 +10,7 @@ from .. import UserError
 
 if TYPE_CHECKING:
     from ..data.counting import CountingModel
-    from .found import FoundModel
+    from ..runs.found import FoundModel
 
 COUNTING = "counting"
 _CHARACTERS = 12_000_000  # of the training text, at most
@@ -21,7 +21,7 @@ def means_counting(name: str) -> bool:
     """Whether a name means counting: a model of that name comes first."""
     if name != COUNTING:
         return False
-    from .find import full_name
+    from ..runs.find import full_name
 
     with contextlib.suppress(UserError):
         full_name(name)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from minigpt.generation.common_pieces import CommonPiece, PredictedToken
-from minigpt.generation.places import PLACES, Places
+from minigpt.measure.common_pieces import CommonPiece, PredictedToken
+from minigpt.measure.places import PLACES, Places
 
 
 def pieces(count: int, length: int = 5) -> list[CommonPiece]:

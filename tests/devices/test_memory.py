@@ -11,9 +11,9 @@ import torch
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
+from minigpt.devices.memory import enough_memory
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.model import GPT
-from minigpt.runs.memory import enough_memory
 from tests.conftest import train_tiny
 
 EXBIBYTE = 1 << 60

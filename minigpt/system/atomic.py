@@ -5,11 +5,11 @@ import errno
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..config.system import name_problem, rename
+from .platforms import name_problem, rename
 
 # The name of an unfinished file; older versions put no number into it.
 _UNFINISHED = re.compile(r"\.new-(?:[0-9a-f]{12}-)?(.+)", re.DOTALL)
@@ -18,18 +18,6 @@ _UNFINISHED = re.compile(r"\.new-(?:[0-9a-f]{12}-)?(.+)", re.DOTALL)
 def write_text(text: str, path: Path) -> None:
     """Write a text file, whole or not at all; the same bytes on every system."""
     replace(path, lambda new: new.write_text(text, encoding="utf-8", newline="\n"))
-
-
-def save_tensors(
-    tensors: Mapping[str, Any],
-    path: Path,
-    metadata: dict[str, str],
-    make_room: Callable[[], None] = lambda: None,
-) -> None:
-    """Write a safetensors file, whole or not at all; for `make_room` see :func:`replace`."""
-    from ..interop import safetensors_files
-
-    replace(path, lambda new: safetensors_files.write_tensors(tensors, new, metadata), make_room)
 
 
 def replace(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from .. import UserError
-from ..config.system import is_windows
+from .atomic import replace
+from .platforms import is_windows
 
 Array = NDArray[np.float32]
 
@@ -50,6 +51,17 @@ def _weights(
     if dtype == "BF16":  # the upper half of a float32
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return np.require(values, np.float32, "A")  # aligned, or numpy would be slow
+
+
+def save_tensors(
+    tensors: Mapping[str, Any],
+    path: Path,
+    metadata: dict[str, str],
+    make_room: Callable[[], None] = lambda: None,
+) -> None:
+    """Write a safetensors file, whole or not at all; for `make_room` see
+    :func:`minigpt.system.atomic.replace`."""
+    replace(path, lambda new: write_tensors(tensors, new, metadata), make_room)
 
 
 def write_tensors(

@@ -13,9 +13,9 @@ import pytest
 
 import minigpt
 from minigpt import Comparison, UserError
-from minigpt.generation.common_pieces import CommonPiece, PredictedToken, common_pieces
 from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.recipe import compare as compare_module
+from minigpt.measure import compare as compare_module
+from minigpt.measure.common_pieces import CommonPiece, PredictedToken, common_pieces
 from minigpt.runs.folder import METRICS
 from minigpt.runs.found import load_run
 

@@ -41,7 +41,7 @@ def usable_gpu() -> "torch.device | None":
 @functools.cache
 def why_no_gpu() -> str | None:
     """Why the GPU of this machine is not used, in a line; None if it can be, or there is no GPU."""
-    from .device_check import why_wrong
+    from .check import why_wrong
 
     gpu = _gpu()
     if gpu is None:

@@ -11,13 +11,13 @@ import pytest
 from safetensors import SafetensorError
 
 from minigpt import UserError
-from minigpt.config.kinds import KINDS, kind_of_error
 from minigpt.data.documents.kinds import _NO_TEXT
-from minigpt.interop import safetensors_files
+from minigpt.system import safetensors_files
+from minigpt.system.errors import KINDS, kind_of_error
 
-from .conftest import unix_only
-from .hostile import NO_ROOM
-from .sources import MODULES, tree_of
+from ..conftest import unix_only
+from ..hostile import NO_ROOM
+from ..sources import MODULES, tree_of
 
 # What makes errors, and after how many arguments their kind follows.
 _RAISED = {"UserError": 1, "Refused": 2, "Unreadable": 2, "Told": 1, "needs_extra": 3}

@@ -1,0 +1,1 @@
+"""What every room may use: kinds of errors, files and names, how this program was called."""
