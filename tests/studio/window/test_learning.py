@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,13 @@ def evaluations_of(page: Any) -> int:
     return int(page.locator(".curve circle.validation").count() - 1)  # one is in the legend
 
 
+def said_of_the_last_evaluation(page: Any, run: Path) -> str:
+    """What the window says of the last evaluation in its curve, as the files have it."""
+    evaluation = rows(run, "metrics.jsonl")[evaluations_of(page) - 1]
+    letters = letters_of(run, evaluation["val_bits_per_byte"])
+    return f"Unseen pages: chooses among {letters} letters"
+
+
 def test_a_training_is_watched_written_with_stopped_and_gone_on_with(
     page: Any, program: Opened
 ) -> None:
@@ -40,9 +48,7 @@ def test_a_training_is_watched_written_with_stopped_and_gone_on_with(
     first = rows(run, SAMPLES)[0]
     assert shown(page, ".writes .written b") == " ".join(first["beginning"].split())
     page.get_by_text(re.compile(r"\d+ steps")).wait_for()
-    bits = rows(run, "metrics.jsonl")[evaluations_of(page) - 1]["val_bits_per_byte"]
-    said = f"Unseen pages: chooses among {letters_of(run, bits)} letters"
-    assert shown(page, ".curve .now") == said
+    until(lambda: shown(page, ".curve .now") == said_of_the_last_evaluation(page, run))
     assert axe_finds(page) == []
 
     # Somebody who looks back is left alone by newer texts.
