@@ -11,7 +11,8 @@ export function keepingFocus(change, otherwise = byId("main")) {
   if (hadNone || hasMoved) return;
   const isThere = before.getClientRects().length > 0;
   const next = isThere ? before : otherwise; // a card that was moved has lost it
-  next.focus({ preventScroll: true });
+  // A frame that has the focus would lose a key that is pressed while it gets the focus again.
+  if (document.activeElement !== next) next.focus({ preventScroll: true });
 }
 
 /** Whether what a button does goes on. */
