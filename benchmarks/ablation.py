@@ -44,13 +44,15 @@ from minigpt.recipe.machine import Machine
 from minigpt.recipe.plan import Plan, make_plan
 from minigpt.recipe.speed import Speed
 from minigpt.recipe.text_stats import measure_text
-from minigpt.training.average import WeightAverage
-from minigpt.training.candidates import Candidate, Candidates
-from minigpt.training.checkpoint import TrainingState
+from minigpt.training import trainer
+from minigpt.training.candidates import Candidate
+from minigpt.training.checkpoint import Learner, TrainingState
 from minigpt.training.descent import GradientDescent
 from minigpt.training.gradients import BatchResult
 from minigpt.training.precision import choose_precision
 from minigpt.training.schedule import EARLY
+from minigpt.training.validation import Validation
+from minigpt.training.weights import WeightAverage
 
 TALES = Path(__file__).parent.parent / "data/tales.txt"
 RESULTS = Path(__file__).parent / "results"
@@ -220,9 +222,10 @@ def no_average(average: WeightAverage) -> contextlib.AbstractContextManager[None
     return contextlib.nullcontext()
 
 
-def always_the_average(of: Candidates, state: TrainingState) -> Candidate:
-    """In the place of `Candidates.best`: the last weights are not tried."""
-    return of._evaluated(of._trained.average.in_place, state)
+def always_the_average(learner: Learner, validation: Validation, state: TrainingState) -> Candidate:
+    """In the place of `best_candidate`: the last weights are not tried."""
+    with learner.average.in_place(learner.model):
+        return Candidate(learner.average, validation.evaluate(state.eval_tokens))
 
 
 FULL = Part("full recipe", "", 0)
@@ -245,7 +248,7 @@ PARTS = (
         "last weights where better",
         "always the average",
         2,
-        replacements=((Candidates, Candidates.best, always_the_average),),
+        replacements=((trainer, trainer.best_candidate, always_the_average),),
     ),
     Part(
         "embedding from the text",

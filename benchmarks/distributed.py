@@ -19,9 +19,9 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT
 from minigpt.training import distributed
-from minigpt.training.average import WeightAverage
 from minigpt.training.loss import Loss
 from minigpt.training.optimizer import make_optimizers
+from minigpt.training.weights import WeightAverage
 
 RESULTS = Path(__file__).parent / "results"
 KINDS: dict[str, dict[str, Any]] = {

@@ -19,7 +19,8 @@ from minigpt.config import TrainConfig
 from minigpt.data.batches import Dataset
 from minigpt.recipe.samples import Samples
 from minigpt.runs.journal import Journal
-from minigpt.training.metrics import SECONDS
+from minigpt.training.folder import RunFolder
+from minigpt.training.reports import SECONDS
 
 STEPS = 300
 TALES = Path(__file__).parent.parent / "data" / "tales.txt"
@@ -57,15 +58,15 @@ def seconds(dataset: Dataset, steps: int, has_journal: bool) -> float:
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.redirect_stderr(io.StringIO()),
-        mock.patch("minigpt.training.metrics.SECONDS", between_writings),
+        mock.patch("minigpt.training.reports.SECONDS", between_writings),
     ):
+        journal = None if has_journal else _Silent(Path(folder))
         trainer = minigpt.Trainer(
             minigpt.GPT(config),
             dataset,
             training,
-            out=Path(folder) / "run",
+            out=RunFolder(Path(folder) / "run", journal),
             callbacks=callbacks,
-            journal=None if has_journal else _Silent(Path(folder)),
         )
         start = time.monotonic()
         trainer.train()

@@ -12,10 +12,10 @@ from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT
-from minigpt.training.average import WeightAverage
 from minigpt.training.loss import Loss
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.precision import autocast
+from minigpt.training.weights import WeightAverage
 
 GPT2 = GPTConfig(50257, "gpt2", context_length=1024, emb_dim=768, num_layers=12, num_heads=12)
 MODELS = {

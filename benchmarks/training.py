@@ -19,11 +19,11 @@ from torch import nn
 from minigpt.config import PRESETS, GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT, flops_per_token
 from minigpt.training import workers
-from minigpt.training.average import WeightAverage
 from minigpt.training.compilation import compile_loss
 from minigpt.training.loss import Loss
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.precision import autocast, matmul_seconds
+from minigpt.training.weights import WeightAverage
 
 RESULTS = Path(__file__).parent / "results"
 CORES = torch.get_num_threads()

@@ -23,7 +23,7 @@ from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.data.batches import Dataset
 from minigpt.devices.memory import is_out_of_memory
 from minigpt.model import GPT, flops_per_token
-from minigpt.training.checkpoint import Trained, TrainingState
+from minigpt.training.checkpoint import Learner, TrainingState
 from minigpt.training.descent import GradientDescent
 from minigpt.training.optimizer import chosen_optimizers
 from minigpt.training.precision import Precision
@@ -122,7 +122,7 @@ def measured(
         torch.cuda.reset_peak_memory_stats()
     model = GPT(shape).to(device)
     descent = GradientDescent(
-        Trained.of(model, chosen_optimizers(None, model, training), training),
+        Learner.of(model, chosen_optimizers(None, model, training), training),
         random_dataset(shape.vocab_size, tokens=20 * shape.context_length * training.batch_size),
         training,
         loss=None,

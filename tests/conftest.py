@@ -22,7 +22,7 @@ from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
 from minigpt.tokenizer import END_OF_TEXT
 from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
-from minigpt.training import picture
+from minigpt.training import reports
 
 from .browser import running_chromium
 from .data.dialogue.chats import some_chat, some_script
@@ -44,7 +44,7 @@ TINY: dict[str, Any] = {
 }
 # Before the tests hide them
 real_base_folder = base.base_folder
-real_draw_losses = picture.draw_losses
+real_draw_losses = reports.draw_losses
 real_say_copied = recipe_run.say_copied
 LENGTHS_OF_TEXTS = {name: getattr(samples, name) for name in ("_TOKENS", "_TOKENS_OF_EVALUATION")}
 unix_only = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
@@ -113,7 +113,7 @@ def short_ends() -> Iterator[None]:
     """A training writes little, and at its end draws no picture and does not look for copies, which
     take longer than a tiny training, unless a test asks for it; processes of their own do."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(picture, "draw_losses", lambda *_: None)
+        monkeypatch.setattr(reports, "draw_losses", lambda *_: None)
         monkeypatch.setattr(recipe_run, "say_copied", lambda *_: None)
         for length in LENGTHS_OF_TEXTS:
             monkeypatch.setattr(samples, length, 8)
@@ -123,7 +123,7 @@ def short_ends() -> Iterator[None]:
 @pytest.fixture
 def drawn_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training draws its losses, as it does for everybody."""
-    monkeypatch.setattr(picture, "draw_losses", real_draw_losses)
+    monkeypatch.setattr(reports, "draw_losses", real_draw_losses)
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def forks() -> Iterator[Forks]:
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run with a bpe tokenizer, and with its picture, to be read only."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(picture, "draw_losses", real_draw_losses)
+        monkeypatch.setattr(reports, "draw_losses", real_draw_losses)
         folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
         return folder / train_tiny(steps=30, num_evals=3)
 

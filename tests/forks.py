@@ -31,7 +31,7 @@ LOADED = (  # also by a training or a server, at its first step or its end
     "minigpt.recipe.run",
     "minigpt.serve.app",
     "minigpt.studio",
-    "minigpt.training.picture",
+    "minigpt.training.reports",
     "tokenizers",
     "torch._dynamo",
     "uvicorn",

@@ -30,10 +30,8 @@ from minigpt.recipe.samples import Samples
 from minigpt.runs.folder import WEIGHTS
 from minigpt.runs.journal import texts_of_evaluations
 from minigpt.runs.weights import read_network, save_weights
-from minigpt.training.average import WeightAverage
-from minigpt.training.checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
+from minigpt.training.checkpoint import Learner, TrainingState, load_checkpoint, save_checkpoint
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.optimizer_state import OptimizerKeeper
 from tests.conftest import move_into
 from tests.training.runs import resume
 
@@ -337,20 +335,20 @@ def test_the_weights_of_another_network_are_saved_and_come_back(tmp_path: Path) 
     assert torch.equal(twin(ids), model(ids)) and torch.equal(twin.count, torch.arange(3))
 
 
-def trained(model: nn.Module) -> Trained:
-    optimizers = make_optimizers(model, TrainConfig())
-    return Trained(model, WeightAverage(model), OptimizerKeeper(optimizers, model))
+def learner(model: nn.Module) -> Learner:
+    config = TrainConfig()
+    return Learner.of(model, make_optimizers(model, config), config)
 
 
 def test_a_checkpoint_continues_the_network_that_it_is_of_and_no_other(tmp_path: Path) -> None:
     config = GPTConfig(11, **SHAPE)
     for kind, other in ((Squared, GPT), (GPT, Squared)):
         model = randomised(kind(config))
-        save_checkpoint(tmp_path, trained(model), TrainingState())
+        save_checkpoint(tmp_path, learner(model), TrainingState())
         with pytest.raises(UserError, match=f"of {kind.__name__}, not of {other.__name__}"):
-            load_checkpoint(tmp_path, trained(other(config)))
+            load_checkpoint(tmp_path, learner(other(config)))
         same = kind(config)
-        load_checkpoint(tmp_path, trained(same))
+        load_checkpoint(tmp_path, learner(same))
         assert all(map(torch.equal, same.parameters(), model.parameters()))
 
 

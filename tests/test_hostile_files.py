@@ -24,10 +24,8 @@ from minigpt.data.token_files import open_dataset
 from minigpt.runs.folder import read_metrics
 from minigpt.runs.found import load_run
 from minigpt.tokenizer import load_tokenizer, make_tokenizer
-from minigpt.training.average import WeightAverage
-from minigpt.training.checkpoint import Trained, load_checkpoint
+from minigpt.training.checkpoint import Learner, load_checkpoint
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.optimizer_state import OptimizerKeeper
 
 TEXT = "The fox asked the crow for bread, and the crow said no. \N{BREAD}\n" * 30
 VALUES = [
@@ -60,9 +58,9 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
     def read_checkpoint() -> Any:
         """Load it and take a step, which must be possible with whatever was loaded."""
         model = load_run(run).model
-        optimizers = make_optimizers(model, TrainConfig())
-        keeper = OptimizerKeeper(optimizers, model)
-        state, _ = load_checkpoint(run, Trained(model, WeightAverage(model), keeper))
+        config = TrainConfig()
+        optimizers = make_optimizers(model, config)
+        state, _ = load_checkpoint(run, Learner.of(model, optimizers, config))
         model.loss(torch.tensor([[0, 1, 2]]), torch.tensor([[1, 2, 3]])).backward()
         for optimizer in optimizers:
             optimizer.step()

@@ -26,7 +26,7 @@ from minigpt.runs import journal
 from minigpt.runs.folder import NEARLY, read_config
 from minigpt.serve.settings import BODY, CLIENTS_OF_A_TEXT, GRACE, PATIENCE, Order, ServeConfig
 from minigpt.studio.texts import planning, reading, store
-from minigpt.training import average, compilation, interpolation, schedule
+from minigpt.training import candidates, compilation, schedule, weights
 
 from .conftest import real_base_folder
 
@@ -116,7 +116,7 @@ PROMISES = {
     ],
     "docs/training.md": [
         f"It takes the base if that should end at least {1 - tuning._CLEARLY:.0%} lower.",
-        f"at {part(interpolation._FINE)}s of the way",
+        f"at {part(candidates._FINE)}s of the way",
         f"the farthest whose loss is within {NEARLY:.1%} of the lowest",
         f"is the largest of {word(len(rules.SIZES))} that passes two tests. The smallest has width "
         f"{smallest.emb_dim} and {smallest.num_layers} layers, the largest width "
@@ -146,7 +146,7 @@ PROMISES = {
         f"There are {word(TrainConfig.num_evals)}. If {word(TrainConfig.num_evals)} would take "
         f"more than a {part(plan._SHARE_OF_EVALUATIONS)} of the time",
         f"and at least {rules._QUICK // 10**6} MB",
-        f"over about the last {part(average._MEMORY)} of the steps",
+        f"over about the last {part(weights._MEMORY)} of the steps",
     ],
     "docs/platforms.md": [
         f"compiles on CUDA from {compilation._LONG:.0f} minutes or {compilation._MANY:,} steps on",

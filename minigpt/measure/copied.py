@@ -52,6 +52,6 @@ def say_copied(trainer: Trainer) -> None:
         with contextlib.suppress(UserError):  # the text cannot be read again
             result = writer.copied()
             say(f"copied: of what it writes, {result}")
-            if trainer.out is not None:
+            if trainer.folder.path is not None:
                 with contextlib.suppress(OSError):  # the disk is full, say
-                    keep_copied(trainer.out, asdict(result))
+                    keep_copied(trainer.folder.path, asdict(result))

@@ -4,10 +4,10 @@ from typing import Any
 
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
-from ..training.trainer import Trainer
+from ..training.callbacks import Training
 
 
-def writer_of(trainer: Trainer, **more: Any) -> Writer:
+def writer_of(trainer: Training, **more: Any) -> Writer:
     """A writer with the model in its present state; `more` are further arguments of it."""
     dataset = trainer.dataset
     origin = dataset.origin

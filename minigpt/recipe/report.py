@@ -180,7 +180,7 @@ def say_run(trainer: "Trainer") -> None:
     say_row("training", _training(trainer))
     if trainer.config.keep is not None:
         say_row("keeping", _keeping(trainer))
-    say_row("run", f"{trainer.out} (Ctrl-C saves and stops, twice stops at once)")
+    say_row("run", f"{trainer.folder.path} (Ctrl-C saves and stops, twice stops at once)")
 
 
 def _keeping(trainer: "Trainer") -> str:
@@ -190,12 +190,13 @@ def _keeping(trainer: "Trainer") -> str:
     keep = trainer.config.keep
     steps = trainer.config.steps
     assert keep is not None
-    assert trainer.out is not None
+    folder = trainer.folder.path
+    assert folder is not None
     if steps is not None:  # there may be fewer
         keep = min(keep, steps + 1)
     one = sum(t.numel() * t.element_size() for t in tensors_of(trainer.model).values())
     sizes = f"{tqdm.format_sizeof(one, 'B')} each, {tqdm.format_sizeof(keep * one, 'B')} together"
-    return f"the weights of {keep} steps, from step 0 to the last, in {trainer.out / KEPT}: {sizes}"
+    return f"the weights of {keep} steps, from step 0 to the last, in {folder / KEPT}: {sizes}"
 
 
 def _tokens(dataset: "Dataset") -> str:

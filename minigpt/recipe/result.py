@@ -30,7 +30,7 @@ def say_result(trainer: "Trainer") -> None:
     """The loss that was reached, why the training ended, how good that is, and what to do next."""
     state = trainer.state
     training = trainer.config
-    folder = trainer.out
+    folder = trainer.folder.path
     assert folder is not None
     best = state.best_bits_per_byte or math.inf
     if not math.isfinite(best):

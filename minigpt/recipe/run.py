@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,15 @@ from ..devices.memory import enough_memory
 from ..measure.copied import reserved_seconds, say_copied
 from ..measure.yardstick import Counting
 from ..model import GPT
-from ..runs.folder import PLAN, check_free, has_checkpoint
+from ..runs.folder import EXPECTED, PLAN, check_free, has_checkpoint
 from ..runs.journal import Journal
 from ..runs.listing import Run
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
 from ..training.distributed import on_all, on_main
+from ..training.folder import RunFolder
 from ..training.interruption import Interrupted, orderly_exit
 from ..training.lesson import threads_of
-from ..training.picture import EXPECTED
 from ..training.setup import same_random_numbers
 from ..training.trainer import Trainer
 from . import report, result
@@ -142,8 +143,9 @@ def start_run(
     has been read already, and `journal` that of the run, if it is open.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
-        if out is not None:
-            on_main(check_free, Path(out))
+        folder = RunFolder(out, journal)
+        if folder.path is not None:
+            on_main(check_free, folder.path)
 
         request = on_all(
             make_request,
@@ -155,12 +157,12 @@ def start_run(
         )
         source = on_main(read_source, request, source)
 
-        _tell(journal, "planning")
+        folder.tell("planning")
         plan = None if request.network is not None else on_main(plan_run, source, request)
         request = on_all(request.with_plan, plan)
 
-        _tell(journal, "tokens")
-        dataset = on_all(tokens_of, source, request, _tell_share(journal, "tokens"))
+        folder.tell("tokens")
+        dataset = on_all(tokens_of, source, request, partial(folder.tell_share, "tokens"))
         if plan is not None:
             plan = fitted_to_tokens(plan, dataset, request.given)
             request = request.with_plan(plan)
@@ -177,33 +179,17 @@ def start_run(
             expected = plan.bits_per_byte
 
         with new_place(request.text, source, out) as place:
+            folder.path = place
             trainer = make_trainer(
                 network,
                 dataset,
                 request.training,
-                out=place,
+                folder=folder,
                 files=files,
                 started=started,
-                journal=journal,
             )
             trainer.figures[EXPECTED] = expected
             return train_and_report(trainer, place, trainer.train)
-
-
-def _tell(journal: Journal | None, phase: str) -> None:
-    """Tell whoever has opened the journal what is done next."""
-    if journal is not None:
-        journal.tell(phase)
-
-
-def _tell_share(journal: Journal | None, phase: str) -> Callable[[float], None]:
-    """A function that tells whoever has opened the journal which share of a phase is done."""
-
-    def tell(share: float) -> None:
-        if journal is not None:
-            journal.tell_share(phase, share)
-
-    return tell
 
 
 def resume_run(
@@ -221,7 +207,10 @@ def resume_run(
         dataset = on_all(tokens_of_run, run, config, source)
         on_main(check_has_more, run, config, dataset)
 
-        trainer = make_trainer(GPT(config.gpt), dataset, config.training, out=run, started=started)
+        folder = RunFolder(run)
+        trainer = make_trainer(
+            GPT(config.gpt), dataset, config.training, folder=folder, started=started
+        )
         trainer.figures[EXPECTED] = on_main(expected_of_run, run, config)
         return train_and_report(trainer, run, trainer.resume)
 
@@ -234,10 +223,9 @@ def make_trainer(
     dataset: Dataset,
     training: TrainConfig,
     *,
-    out: Path,
+    folder: RunFolder,
     started: float,
     files: Mapping[str, str] | None = None,
-    journal: Journal | None = None,
 ) -> Trainer:
     """A trainer that shows samples and what counting gives, and leaves time to tell how much of
     what the model writes is copied."""
@@ -250,12 +238,11 @@ def make_trainer(
         network,
         dataset,
         training,
-        out=out,
+        out=folder,
         callbacks=callbacks,
         files=files,
         started=started,
         reserve=reserved_seconds(network, dataset, training.minutes),
-        journal=journal,
     )
     on_all(check_sample_prompt, trainer)
     return trainer

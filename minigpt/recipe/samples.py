@@ -4,22 +4,20 @@ journal. Whoever reads them sees the model learn.
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import UserError
 from ..config import GPT_NAME, counted
+from ..data.batches import Dataset
 from ..generation.results import visible
 from ..generation.torch_gpt import glass_of
 from ..measure.trained_writer import writer_of
 from ..model import evaluating, network_name
+from ..training.callbacks import Figures, Training
 from ..training.messages import say_text_of_a_model
 from .result import first_words
-
-if TYPE_CHECKING:
-    from ..data.batches import Dataset
-    from ..training.trainer import Trainer
 
 _TOKENS_OF_EVALUATION = 80
 _TOKENS = 60  # of each other text
@@ -56,39 +54,42 @@ class Samples:
         self._known_words: set[str] | None = None
         self._next = 0.0  # when the next text is due, in seconds of training
 
-    def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        if trainer.journal is None:
+    def on_start(self, trainer: Training, figures: Figures) -> None:
+        journal = trainer.folder.journal
+        if journal is None:
             return
         self._beginning = _opening(trainer)
         self._known_words = _words_of(trainer.dataset, _tokens_to_look_up(trainer))
-        trainer.journal.drop_texts_after(trainer.state.step)
+        journal.drop_texts_after(trainer.state.step)
         self._write(trainer)
 
-    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_step(self, trainer: Training, figures: Figures) -> None:
         if figures["seconds"] >= self._next:
             self._write(trainer)
 
-    def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_evaluation(self, trainer: Training, figures: Figures) -> None:
         beginning = trainer.config.sample_prompt or _usual_prompt(trainer)
         text = _written(trainer, beginning, _TOKENS_OF_EVALUATION)
         say_text_of_a_model(text)
-        if trainer.journal is not None:
-            trainer.journal.add_text(self._row(trainer, beginning, text, is_evaluation=True))
+        journal = trainer.folder.journal
+        if journal is not None:
+            journal.add_text(self._row(trainer, beginning, text, is_evaluation=True))
 
-    def on_end(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_end(self, trainer: Training, figures: Figures) -> None:
         """The last text is that of the weights which are kept."""
         if trainer.state.finished:
             self._write(trainer)
 
-    def _write(self, trainer: "Trainer") -> None:
+    def _write(self, trainer: Training) -> None:
         """Add a text by the present weights, and decide when the next one is due."""
-        if trainer.journal is None:
+        journal = trainer.folder.journal
+        if journal is None:
             return
         start = time.monotonic()
         with evaluating(trainer.model):
             text = _written(trainer, self._beginning, _TOKENS)
             row = self._row(trainer, self._beginning, text, is_evaluation=False)
-            trainer.journal.add_text(row)
+            journal.add_text(row)
 
         cost = time.monotonic() - start
         elapsed = time.monotonic() - trainer.started
@@ -96,7 +97,7 @@ class Samples:
         self._next = elapsed + pause
 
     def _row(
-        self, trainer: "Trainer", beginning: str, text: str, *, is_evaluation: bool
+        self, trainer: Training, beginning: str, text: str, *, is_evaluation: bool
     ) -> dict[str, Any]:
         written = _WORD.findall(text[len(beginning) :])
         known = None
@@ -119,13 +120,13 @@ class Samples:
         }
 
 
-def _written(trainer: "Trainer", beginning: str, tokens: int) -> str:
+def _written(trainer: Training, beginning: str, tokens: int) -> str:
     """What the model in its present state writes."""
     writer = writer_of(trainer)
     return writer.generate(beginning, max_new_tokens=tokens, seed=trainer.config.seed)
 
 
-def _looks(trainer: "Trainer", beginning: str) -> dict[str, Any]:
+def _looks(trainer: Training, beginning: str) -> dict[str, Any]:
     """How much each head attends to each token of a beginning, from the last one."""
     if network_name(trainer.model) != GPT_NAME or not beginning:
         return {"tokens": None, "looks": None}
@@ -142,7 +143,7 @@ def _looks(trainer: "Trainer", beginning: str) -> dict[str, Any]:
 # What texts begin with
 
 
-def _usual_prompt(trainer: "Trainer") -> str:
+def _usual_prompt(trainer: Training) -> str:
     """How the text of an evaluation begins without a --sample-prompt: if only one speaker's turns
     are learned, with the name of this speaker; else with nothing."""
     origin = trainer.dataset.origin
@@ -151,13 +152,13 @@ def _usual_prompt(trainer: "Trainer") -> str:
     return origin.dialogue.opening(origin.dialogue.find(origin.text.only))
 
 
-def _opening(trainer: "Trainer") -> str:
+def _opening(trainer: Training) -> str:
     """How the other texts begin: as those of evaluations do or, where these begin with nothing, as
     the training text does."""
     return trainer.config.sample_prompt or _usual_prompt(trainer) or first_words(trainer.dataset)
 
 
-def check_sample_prompt(trainer: "Trainer") -> None:
+def check_sample_prompt(trainer: Training) -> None:
     """Refuse a --sample-prompt that the tokenizer cannot encode, or that the model cannot read at
     once."""
     prompt = trainer.config.sample_prompt
@@ -179,13 +180,13 @@ def check_sample_prompt(trainer: "Trainer") -> None:
 # The words of the training text
 
 
-def _tokens_to_look_up(trainer: "Trainer") -> int:
+def _tokens_to_look_up(trainer: Training) -> int:
     """How many tokens of the training text there is time to look through."""
     seconds = 60 * trainer.config.minutes if trainer.config.steps is None else 0.0
     return int(max(_LOOKING_UP * seconds, 0.25) * _TOKENS_A_SECOND)
 
 
-def _words_of(dataset: "Dataset", most: int) -> set[str] | None:
+def _words_of(dataset: Dataset, most: int) -> set[str] | None:
     """The words of the training text, in small letters; None if it is longer than `most` tokens."""
     if len(dataset.train) > most:
         return None

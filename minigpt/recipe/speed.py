@@ -11,9 +11,9 @@ from torch import Tensor
 from ..config import GPTConfig, TrainConfig
 from ..model import GPT, attention_flops_per_token, flops_per_token
 from ..training import workers
-from ..training.average import WeightAverage
 from ..training.optimizer import make_optimizers
 from ..training.precision import autocast
+from ..training.weights import WeightAverage
 
 _FEW = 1  # sequences in the short steps that are timed; at least 1 a worker
 _MANY = 32  # and in the long ones; at least 8 a worker

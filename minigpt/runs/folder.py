@@ -80,6 +80,7 @@ _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
 COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
+EXPECTED = "expected_bits_per_byte"  # where such trainings usually end; not in the rows of a file
 NEARLY = 0.005  # the part by which a loss may be above the lowest one
 INTERPOLATION = "interpolation"  # how far the kept weights lie from the first ones
 

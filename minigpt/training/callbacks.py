@@ -16,15 +16,58 @@ An error that a callback raises ends the training, once that is saved. If the ca
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
 
 from .. import UserError
+from ..config import TrainConfig
+from ..data.batches import Dataset
+from .checkpoint import TrainingState
+from .folder import RunFolder
 from .messages import say
 
 Figures = dict[str, Any]
 
 _EVENTS = ("on_start", "on_step", "on_evaluation", "on_save", "on_end")
+
+
+class Training(Protocol):
+    """What a callback can see of a training: a `Trainer`.
+
+    Attributes:
+        model: the network that is trained.
+        dataset: what it is trained and validated on.
+        config: how, with nothing left "auto".
+        folder: writes into the run's folder what a callback has made.
+        state: how far the training has come.
+        figures: what is known of it, see `Trainer`.
+        device: that the model is on.
+        context_length: how many tokens the model sees.
+        tokens_per_step: how many tokens are in a batch.
+        vocab_size: how many tokens there are.
+        byte_lengths: how many bytes of text each token stands for, ``(vocab_size,)``.
+        started: when it began, in time.monotonic's seconds, as if there had been no interruption.
+    """
+
+    model: nn.Module
+    dataset: Dataset
+    config: TrainConfig
+    folder: RunFolder
+    state: TrainingState
+    figures: Figures
+    device: torch.device
+    context_length: int
+    tokens_per_step: int
+    vocab_size: int
+    byte_lengths: Tensor
+    started: float
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Within, the model has the weights that an evaluation is of."""
 
 
 class StopTraining(Exception):
@@ -68,7 +111,7 @@ class CallbackList:
         self._callbacks = [c for c in callbacks if is_main or getattr(c, "all_ranks", False)]
         self._broken: list[object] = []
 
-    def call(self, event: str, trainer: Any, figures: Figures) -> None:
+    def call(self, event: str, trainer: Training) -> None:
         """Call the method of this name of every callback that has it."""
         for callback in self._callbacks:
             method = getattr(callback, event, None)
@@ -77,7 +120,7 @@ class CallbackList:
                 continue
 
             try:
-                method(trainer, figures)
+                method(trainer, trainer.figures)
             except StopTraining:
                 self.wants_stop = True
             except Exception as error:

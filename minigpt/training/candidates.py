@@ -1,87 +1,107 @@
-"""Which weights are evaluated, and kept if they are the best so far."""
+"""Which weights are evaluated, and kept if they are the best so far.
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+An evaluation is of the average over the latest steps. At the end the last weights are evaluated,
+too: they are better where a model is still learning fast. A training that has its first weights
+still then also tries the straight line from these to the better of the two. A model that is trained
+further on a small text gains what the text teaches and loses some of what it knew: between both
+ends it often predicts better than at either ("Robust fine-tuning of zero-shot models",
+Wortsman et al. 2022: WiSE-FT).
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from .checkpoint import Trained, TrainingState
+from ..runs.folder import NEARLY
+from .checkpoint import Learner, TrainingState
 from .evaluation import Evaluation
-from .interpolation import SHARES_TRIED, best_share, interpolated_in_place, tokens_to_search
 from .validation import Validation
+from .weights import Weights
 
-InPlace = Callable[[], AbstractContextManager[None]]  # within, the model has some weights
+_COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
+_FINE = 0.125  # so much less and so much more than the best of these is tried next
+SHARES_TRIED = len(_COARSE) + 2
+_TOKENS = (1024, 4096)  # that each share is tried on, at least and at most
 
 
 @dataclass(frozen=True)
 class Candidate:
     """Weights, and how good they are."""
 
+    weights: Weights
     result: Evaluation
-    in_place: InPlace
     # How far these lie on the way from the first weights (0) to the trained ones (1); None if no
     # weights on that line were tried.
     share: float | None = None
 
 
-class Candidates:
-    """The weights of a training that may be kept.
+def best_candidate(learner: Learner, validation: Validation, state: TrainingState) -> Candidate:
+    """The weights with the lowest loss, on the tokens of every evaluation."""
 
-    An evaluation is of the average over the latest steps. At the end the last weights are
-    evaluated, too: they are better where a model is still learning fast. A training that keeps its
-    first weights then also tries weights on the line from the first ones to the better of the two.
+    def evaluated(weights: Weights) -> Candidate:
+        with weights.in_place(learner.model):
+            return Candidate(weights, validation.evaluate(state.eval_tokens))
+
+    average = evaluated(learner.average)
+    if not state.finished:
+        return average
+
+    last = evaluated(Weights.trained(learner.model))
+    trained = last if last.result.loss < average.result.loss else average
+    if learner.first is None:
+        return trained
+
+    share = _share_of_way(learner, validation, trained.weights, state)
+    if share < 1.0:
+        between = evaluated(learner.first.lerp(trained.weights, share))
+        if between.result.loss < trained.result.loss:
+            return Candidate(between.weights, between.result, share)
+    return Candidate(trained.weights, trained.result, share=1.0)
+
+
+def _share_of_way(
+    learner: Learner, validation: Validation, trained: Weights, state: TrainingState
+) -> float:
+    """The best share of the way from the first weights to the trained ones."""
+    assert learner.first is not None
+    first = learner.first
+    max_tokens = tokens_to_search(validation.count(state.eval_tokens))
+
+    def loss_at(share: float) -> float:
+        with first.lerp(trained, share).in_place(learner.model):
+            return validation.evaluate(max_tokens).loss
+
+    return best_share(loss_at)
+
+
+def best_share(loss_at: Callable[[float], float]) -> float:
+    """The largest share of the way that has nearly the lowest loss.
+
+    The lowest is sought among the eighths above 0, and found if the loss has a single minimum on
+    the line. The farther a share is from the first weights, the more the model writes as its text
+    does; near the minimum the loss hardly tells the shares apart.
     """
-
-    def __init__(self, trained: Trained, validation: Validation):
-        self._trained = trained
-        self._validation = validation
-
-    def best(self, state: TrainingState) -> Candidate:
-        """The candidate with the lowest loss, on the tokens of every evaluation."""
-        average = self._evaluated(self._trained.average.in_place, state)
-        if not state.finished:
-            return average
-        last = self._evaluated(contextlib.nullcontext, state)
-        best = last if last.result.loss < average.result.loss else average
-        return self._on_line(best, state) if self._trained.first else best
-
-    def seconds_at_end(self, eval_tokens: int) -> float:
-        """The seconds that all evaluations at the end take."""
-        an_evaluation = self._validation.seconds(eval_tokens)
-        if not self._trained.first:
-            return 2 * an_evaluation
-        a_share = self._validation.seconds(self._tokens_to_search(eval_tokens))
-        return 3 * an_evaluation + SHARES_TRIED * a_share
-
-    def _tokens_to_search(self, eval_tokens: int) -> int:
-        return tokens_to_search(self._validation.count(eval_tokens))
-
-    def _on_line(self, trained: Candidate, state: TrainingState) -> Candidate:
-        """The weights with nearly the lowest loss on the line from the first weights to the trained
-        ones, these included; of several the farthest from the first weights."""
-        max_tokens = self._tokens_to_search(state.eval_tokens)
-
-        def loss_at(share: float) -> float:
-            with self._between(trained.in_place, share):
-                return self._validation.evaluate(max_tokens).loss
-
-        share = best_share(loss_at)
+    losses = {share: loss_at(share) for share in _COARSE}
+    best = min(losses, key=losses.__getitem__)
+    for share in (best + _FINE, best - _FINE):
         if share < 1.0:
-            found = self._evaluated(lambda: self._between(trained.in_place, share), state)
-            if found.result.loss < trained.result.loss:
-                return Candidate(found.result, found.in_place, share)
-        return Candidate(trained.result, trained.in_place, share=1.0)
+            losses[share] = loss_at(share)
 
-    @contextlib.contextmanager
-    def _between(self, in_place: InPlace, share: float) -> Iterator[None]:
-        """Within, the model has the weights at a share of the way from the first weights to those
-        that `in_place` gives it."""
-        with (
-            in_place(),
-            interpolated_in_place(self._trained.model, self._trained.first, share),
-        ):
-            yield
+    lowest = min(losses.values())
+    nearly = [share for share, loss in losses.items() if loss <= (1.0 + NEARLY) * lowest]
+    return max(nearly, default=1.0)  # empty if the losses are nan
 
-    def _evaluated(self, in_place: InPlace, state: TrainingState) -> Candidate:
-        with in_place():
-            return Candidate(self._validation.evaluate(state.eval_tokens), in_place)
+
+def tokens_to_search(evaluated: int) -> int:
+    """On how many tokens each share is tried, if an evaluation is made on `evaluated`: on half of
+    them, within limits. All shares are tried on the same tokens, so few suffice to compare them."""
+    fewest, most = _TOKENS
+    return min(max(evaluated // 2, fewest), most)
+
+
+def seconds_at_end(learner: Learner, validation: Validation, eval_tokens: int) -> float:
+    """The seconds that all evaluations at the end take."""
+    an_evaluation = validation.seconds(eval_tokens)
+    if learner.first is None:
+        return 2 * an_evaluation
+    a_share = validation.seconds(tokens_to_search(validation.count(eval_tokens)))
+    return 3 * an_evaluation + SHARES_TRIED * a_share

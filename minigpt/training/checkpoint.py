@@ -9,8 +9,8 @@ processes can continue the training.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,9 @@ from ..runs.folder import CHECKPOINT, DAMAGED, LAST, PREVIOUS
 from ..system.platforms import rename
 from ..system.safetensors_files import save_tensors
 from . import distributed
-from .average import WeightAverage
-from .interpolation import first_weights
 from .optimizer_state import OptimizerKeeper, OptimizerState
 from .precision import FIRST_SCALE
+from .weights import WeightAverage, Weights
 
 
 @dataclass
@@ -56,47 +55,47 @@ class TrainingState:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What a checkpoint holds besides the counters."""
+class Learner:
+    """A model with what training adds to it: what a checkpoint holds besides the counters."""
 
     model: nn.Module
     average: WeightAverage
     optimizers: OptimizerKeeper
-    first: Mapping[str, Tensor] = field(default_factory=dict)  # weights, if interpolated
+    first: Weights | None = None  # that training began with, if the kept ones may lie near them
 
     @classmethod
     def of(
         cls, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], config: TrainConfig
-    ) -> "Trained":
-        """A training that begins with the weights that the model has now."""
+    ) -> "Learner":
+        """A model that has not been trained yet."""
         return cls(
             model,
             average=WeightAverage(model),
             optimizers=OptimizerKeeper(optimizers, model),
-            first=first_weights(model) if config.interpolate else {},
+            first=Weights.trained(model).copy() if config.interpolate else None,
         )
 
     def tensors(self) -> dict[str, Tensor]:
         """By their names in the file, and not copied: the parameters and buffers, the averages of
         the weights and, if they are needed at the end, the weights that training began with."""
-        weights = {f"model.{name}": tensor for name, tensor in tensors_of(self.model).items()}
-        averages = {f"average.{name}": t for name, t in self.average.averages.items()}
-        first = {f"first.{name}": tensor for name, tensor in self.first.items()}
-        return weights | averages | first
+        parts = {"model": tensors_of(self.model), "average": self.average.tensors}
+        if self.first is not None:
+            parts["first"] = self.first.tensors
+        return {f"{part}.{name}": t for part, held in parts.items() for name, t in held.items()}
 
 
-def save_checkpoint(folder: Path, trained: Trained, state: TrainingState) -> None:
+def save_checkpoint(folder: Path, learner: Learner, state: TrainingState) -> None:
     """Write weights, optimizer state and counters, whole or not at all; for rank 0.
 
     If that raises OSError, the checkpoints there stay as they are.
     """
-    optimizers = trained.optimizers.state()
-    tensors = trained.tensors() | optimizers.tensors
+    optimizers = learner.optimizers.state()
+    tensors = learner.tensors() | optimizers.tensors
     tensors = {name: _as_written(tensor) for name, tensor in tensors.items()}
     metadata = {
         "state": json.dumps(dataclasses.asdict(state)),
         "optimizers": json.dumps(optimizers.about),
-        "network": network_name(trained.model),
+        "network": network_name(learner.model),
     }
     metadata["sha256"] = _checksum(metadata, tensors)
     last = folder / CHECKPOINT / LAST
@@ -115,7 +114,7 @@ def _as_written(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
 
 
-def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list[str]]:
+def load_checkpoint(folder: Path, learner: Learner) -> tuple[TrainingState, list[str]]:
     """Put model and optimizers back to where the last checkpoint left them.
 
     Returns its counters, and what is wrong with a later checkpoint that was skipped. The file of
@@ -125,7 +124,7 @@ def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list
     tensors = dict[str, Tensor]()
 
     def read() -> tuple[TrainingState, list[dict[str, Any]], list[str]]:
-        found, problems = _last_whole(folder, trained)
+        found, problems = _last_whole(folder, learner)
         tensors.update(found.tensors)
         if problems:
             last = folder / CHECKPOINT / LAST
@@ -135,9 +134,9 @@ def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list
     state, about, problems = distributed.on_main(read)
     tensors = distributed.broadcast(tensors)
     with torch.no_grad():
-        for name, own in trained.tensors().items():
+        for name, own in learner.tensors().items():
             own.copy_(tensors[name])
-    trained.optimizers.restore(OptimizerState(about, tensors))
+    learner.optimizers.restore(OptimizerState(about, tensors))
     return state, problems
 
 
@@ -156,9 +155,9 @@ class _Checkpoint:
     tensors: dict[str, Tensor]
 
 
-def _last_whole(folder: Path, trained: Trained | None = None) -> tuple[_Checkpoint, list[str]]:
+def _last_whole(folder: Path, learner: Learner | None = None) -> tuple[_Checkpoint, list[str]]:
     """The last checkpoint that is whole, and what is wrong with later ones; UserError if there is
-    none, or if it does not fit `trained`."""
+    none, or if it does not fit `learner`."""
     problems: list[str] = []
     for path in (folder / CHECKPOINT / name for name in (LAST, PREVIOUS)):
         if not path.exists():
@@ -170,9 +169,9 @@ def _last_whole(folder: Path, trained: Trained | None = None) -> tuple[_Checkpoi
             problems.append(f"{path}: {error}")
             continue
 
-        if trained is not None:
+        if learner is not None:
             try:
-                _check_fits(found, trained)
+                _check_fits(found, learner)
             except UserError as error:
                 raise UserError(f"{path}: {error}") from None
         return found, problems
@@ -181,18 +180,18 @@ def _last_whole(folder: Path, trained: Trained | None = None) -> tuple[_Checkpoi
     raise UserError(problem, kind="damaged_run")
 
 
-def _check_fits(found: _Checkpoint, trained: Trained) -> None:
+def _check_fits(found: _Checkpoint, learner: Learner) -> None:
     """UserError if a checkpoint is of another network, other shapes or other optimizers."""
-    own = network_name(trained.model)
+    own = network_name(learner.model)
     if found.network != own:
         raise UserError(f"it belongs to a training of {found.network}, not of {own}")
 
     settings = "resume with the settings that the run began with"
-    for name, tensor in trained.tensors().items():
+    for name, tensor in learner.tensors().items():
         if name not in found.tensors or found.tensors[name].shape != tensor.shape:
             raise UserError(f"it does not fit this run, see {name}; {settings}")
     optimizers = OptimizerState(found.optimizers, found.tensors)
-    if (problem := trained.optimizers.misfit(optimizers)) is not None:
+    if (problem := learner.optimizers.misfit(optimizers)) is not None:
         raise UserError(f"it does not fit this run, see {problem}; {settings}")
 
 

@@ -8,50 +8,57 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
+from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from . import distributed
-from .checkpoint import Trained, TrainingState
+from .checkpoint import Learner, TrainingState
 from .compilation import prepared
 from .divergence import check_finite, check_growth
 from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
 from .loss import Loss, LossFunction
 from .optimizer import optimized, set_rates
 from .precision import STEPS_TO_DOUBLE, dtype_of
-from .schedule import learning_rate, smoothed
+from .schedule import Schedule, learning_rate, smoothed
 
 
 class GradientDescent:
     """Takes the steps of a training, and counts them in its state.
 
     Args:
-        trained: the model, its optimizers and the average of its weights.
+        learner: the model, its optimizers and the average of its weights.
         dataset: the tokens to train on.
         config: how to train, with nothing left "auto".
         loss: what to minimise, see `Trainer`; None: the cross-entropy.
+        schedule: of the learning rates, see `Trainer`; None: the one of the config.
         context_length: how many tokens the model sees.
         byte_lengths: how many bytes of text each token stands for, ``(vocab_size,)``.
     """
 
     def __init__(
         self,
-        trained: Trained,
+        learner: Learner,
         dataset: Dataset,
         config: TrainConfig,
         *,
         loss: LossFunction | None,
+        schedule: Schedule | None = None,
         context_length: int,
         byte_lengths: Tensor,
     ):
-        self._model = trained.model
-        self._average = trained.average
-        self._optimizers = trained.optimizers.optimizers
+        self._model = learner.model
+        self._average = learner.average
+        self._optimizers = learner.optimizers.optimizers
         self._dataset = dataset
         self._config = config
+        self._schedule = schedule or self._usual_schedule
         self._context_length = context_length
         self._byte_lengths = byte_lengths
-        self._plain_loss = Loss(trained.model, loss)
+        self._plain_loss = Loss(learner.model, loss)
         self._loss: nn.Module = self._plain_loss  # which is compiled, or DDP's, while under way
+
+    def _usual_schedule(self, done: float) -> float:
+        return learning_rate(done, 1.0, self._config.warmup_ratio, self._config.min_lr_ratio)
 
     @contextlib.contextmanager
     def under_way(self) -> Iterator[None]:
@@ -75,13 +82,15 @@ class GradientDescent:
         """Take one step; `done` is the share of the training that lies before it, 0 to 1.
 
         Raises:
+            UserError: if the schedule or the loss returns what it must not.
             Diverged: if its loss or a gradient is not finite, or the loss has grown.
         """
-        config = self._config
-        rate = learning_rate(done, 1.0, config.warmup_ratio, config.min_lr_ratio)
-        set_rates(self._optimizers, rate)
+        share = self._schedule(done)
+        if not isinstance(share, int | float):
+            raise UserError(f"schedule must return a number, got {type(share).__name__}")
+        set_rates(self._optimizers, share)
 
-        if config.precision == "float16":
+        if self._config.precision == "float16":
             result = self._scaled_gradients(state, done)
         else:
             result = self._gradients(state, done, scale=1.0)

@@ -9,18 +9,14 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from .. import UserError
 from ..runs.folder import KEPT
 from ..runs.kept import kept_file, kept_steps
 from ..runs.weights import save_weights
+from .callbacks import Figures, Training
 from .divergence import Diverged, check_weights
-
-if TYPE_CHECKING:
-    from .trainer import Trainer
 
 
 class KeptWeights:
@@ -35,14 +31,14 @@ class KeptWeights:
         self.steps: list[int] = []
         self._keep = keep
 
-    def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_start(self, trainer: Training, figures: Figures) -> None:
         """Keep step 0; of a training that is resumed, forget the steps that it takes again."""
-        assert trainer.out is not None
-        self.steps = _forget_after(trainer.out, trainer.state.step)
+        assert trainer.folder.path is not None
+        self.steps = _forget_after(trainer.folder.path, trainer.state.step)
         if not self.steps:
             self._save_average(trainer)
 
-    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_step(self, trainer: Training, figures: Figures) -> None:
         if figures["done"] >= 1.0:  # an evaluation comes next
             return
         step = trainer.state.step
@@ -51,41 +47,31 @@ class KeptWeights:
         if due is not None and step >= due:
             self._save_average(trainer)
 
-    def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_evaluation(self, trainer: Training, figures: Figures) -> None:
         """Always keep the weights of the last evaluation."""
         if trainer.state.finished:
             self._save(trainer)
 
-    def _save_average(self, trainer: "Trainer") -> None:
+    def _save_average(self, trainer: Training) -> None:
         with trainer.averaged():
             self._save(trainer)
 
-    def _save(self, trainer: "Trainer") -> None:
+    def _save(self, trainer: Training) -> None:
         """Write the weights that the model has now; if that fails, training goes on without."""
-        assert trainer.out is not None
         try:
             check_weights(trainer.model)
         except Diverged:  # the next loss says so, and ends the training
             return
 
         step = trainer.state.step
-        trainer.disk.write(
+        trainer.folder.write(
             f"the weights of step {step}",
-            partial(_write, trainer.model, trainer.out, step),
+            partial(_write, trainer.model, step),
             "training goes on without them",
             is_tried_again=False,
         )
         if step not in self.steps:
             self.steps.append(step)
-
-
-def make_keepers(keep: int | None, out: Path | None) -> list[object]:
-    """The callback that keeps so many weights, if any; UserError if there is no folder for them."""
-    if keep is None:
-        return []
-    if out is None:
-        raise UserError("keep is for a training in a folder: give out=")
-    return [KeptWeights(keep)]
 
 
 def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
@@ -102,7 +88,7 @@ def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
     return max(here, round(here * ratio) - 1)
 
 
-def _write(model: nn.Module, folder: Path, step: int) -> None:
+def _write(model: nn.Module, step: int, folder: Path) -> None:
     (folder / KEPT).mkdir(exist_ok=True)
     save_weights(model, kept_file(folder, step), step=step)
 

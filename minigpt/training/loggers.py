@@ -1,14 +1,9 @@
 """Callbacks that hand the figures of a training to TensorBoard or Weights & Biases."""
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from .. import UserError
-from ..config import GPTConfig, check_log
-
-if TYPE_CHECKING:
-    from .trainer import Trainer
+from ..config import GPTConfig
+from .callbacks import Figures, Training
 
 _OF_STEPS = ("loss", "train_loss", "train_bits_per_byte", "learning_rate", "gradient_norm")
 _OF_EVALUATIONS = ("val_loss", "val_bits_per_byte", "tokens_per_second")
@@ -24,14 +19,14 @@ class _Logger:
         self._waiting: list[tuple[int, dict[str, float]]] = []
         self._is_open = False
 
-    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_step(self, trainer: Training, figures: Figures) -> None:
         self._waiting.append((figures["step"], {name: figures[name] for name in _OF_STEPS}))
 
-    def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_evaluation(self, trainer: Training, figures: Figures) -> None:
         self._waiting.append((figures["step"], {name: figures[name] for name in _OF_EVALUATIONS}))
         self.on_save(trainer, figures)
 
-    def on_save(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_save(self, trainer: Training, figures: Figures) -> None:
         if not self._is_open:
             self._open(trainer)
             self._is_open = True
@@ -39,13 +34,13 @@ class _Logger:
             self._log(step, values)
         self._waiting.clear()
 
-    def on_end(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_end(self, trainer: Training, figures: Figures) -> None:
         if self._is_open:
             self.on_save(trainer, figures)
             self._close()
             self._is_open = False
 
-    def _open(self, trainer: "Trainer") -> None:
+    def _open(self, trainer: Training) -> None:
         raise NotImplementedError
 
     def _log(self, step: int, values: dict[str, float]) -> None:
@@ -58,12 +53,12 @@ class _Logger:
 class TensorBoard(_Logger):
     """Writes into the run's folder: see it with ``tensorboard --logdir runs``."""
 
-    def _open(self, trainer: "Trainer") -> None:
+    def _open(self, trainer: Training) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         # A resumed training repeats the steps after its checkpoint: what was written of them goes.
         first = self._waiting[0][0] if self._waiting else trainer.state.step + 1
-        self._writer = SummaryWriter(str(trainer.out), purge_step=first)
+        self._writer = SummaryWriter(str(trainer.folder.path), purge_step=first)
 
     def _log(self, step: int, values: dict[str, float]) -> None:
         for name, value in values.items():
@@ -77,15 +72,16 @@ class WeightsAndBiases(_Logger):
     """Sends the figures to wandb.ai, or with WANDB_MODE=offline writes them into the run's folder
     or, where there is none, into the current one."""
 
-    def _open(self, trainer: "Trainer") -> None:
+    def _open(self, trainer: Training) -> None:
         import wandb
 
         settings = asdict(trainer.config)
         shape = getattr(trainer.model, "config", None)
         if isinstance(shape, GPTConfig):
             settings |= asdict(shape)
-        name = None if trainer.out is None else trainer.out.name
-        self._run = wandb.init(project="minigpt", name=name, dir=trainer.out, config=settings)
+        folder = trainer.folder.path
+        name = None if folder is None else folder.name
+        self._run = wandb.init(project="minigpt", name=name, dir=folder, config=settings)
 
     def _log(self, step: int, values: dict[str, float]) -> None:
         self._run.log(values, step=step)
@@ -94,14 +90,4 @@ class WeightsAndBiases(_Logger):
         self._run.finish()
 
 
-_LOGGERS = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
-
-
-def make_loggers(name: str | None, out: Path | None) -> list[object]:
-    """The callback that `TrainConfig.log` names, if any; UserError if its package is missing."""
-    if name is None:
-        return []
-    check_log(name)
-    if name == "tensorboard" and out is None:
-        raise UserError("tensorboard writes into the run's folder: give out=")
-    return [_LOGGERS[name]()]
+LOGGERS = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}  # by TrainConfig.log

@@ -1,5 +1,10 @@
 """How much of a training is done, and the learning rate at that point: pure functions."""
 
+from collections.abc import Callable
+
+# Of the share of the training that is done, 0 to 1: the share of the highest learning rate.
+Schedule = Callable[[float], float]
+
 EARLY = 0.8  # of a training, in which tokens are split and windows cut
 
 

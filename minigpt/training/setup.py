@@ -1,6 +1,7 @@
 """Whether a network, a dataset and a device fit together, found out before anything is written."""
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,18 +11,24 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..data.lengths import check_context
-from ..model import GPT, evaluating, unwrapped
-from . import distributed
+from ..model import GPT, evaluating, same_modes, unwrapped
+from . import distributed, workers
+from .callbacks import check_callbacks
+from .lesson import as_lesson, check_lesson, threads_of
+from .precision import resolved
 
 _CONTEXT_LENGTH = 256  # of a network that does not say how far back it looks
 
 
-def device_for(model: nn.Module, name: str) -> torch.device:
-    """The device called `name`; "auto" is the one that a model is on, if it is not a CPU."""
+def config_for(model: nn.Module, config: TrainConfig) -> tuple[TrainConfig, torch.device]:
+    """The config with nothing left "auto" but to compile, as it is for this model; and the device
+    that the model is trained on. "auto" is the one that it is on, if that is not a CPU."""
+    config = as_lesson(config)
     device = _device_of(model)
-    if name == "auto" and device.type != "cpu" and distributed.world_size() == 1:
-        return device
-    return distributed.device_of_rank(name)
+    stays = config.device == "auto" and device.type != "cpu" and distributed.world_size() == 1
+    if not stays:
+        device = distributed.device_of_rank(config.device)
+    return resolved(config, device, is_gpt=type(model) is GPT), device
 
 
 def context_length_of(model: nn.Module, given: int | None) -> int:
@@ -38,9 +45,15 @@ def context_length_of(model: nn.Module, given: int | None) -> int:
     return own
 
 
-def check_kinds(model: Any, dataset: Any, config: Any, loss: Any) -> None:
+def check_arguments(
+    model: Any, dataset: Any, config: Any, *, loss: Any, schedule: Any, callbacks: Any
+) -> None:
     """Refuse arguments that no trainer takes, and a network with nothing to train."""
-    _check_model(model)
+    if not isinstance(model, nn.Module):
+        raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UserError("the model has no parameter that is trained: requires_grad is off in all")
+
     if not isinstance(dataset, Dataset):
         kind = type(dataset).__name__
         raise UserError(f"dataset must be what minigpt.prepare returns, got {kind}")
@@ -49,26 +62,24 @@ def check_kinds(model: Any, dataset: Any, config: Any, loss: Any) -> None:
     if loss is not None and not callable(loss):
         kind = type(loss).__name__
         raise UserError(f"loss must be a function of model, inputs and targets, got {kind}")
+    if schedule is not None and not callable(schedule):
+        kind = type(schedule).__name__
+        raise UserError(f"schedule must be a function of the share that is done, got {kind}")
+
+    distributed.check_batch(config.batch_size)
+    check_lesson(config)
+    check_callbacks(callbacks)
 
 
-def _check_model(model: Any) -> None:
-    """Refuse what is no network, or has nothing to train."""
-    if not isinstance(model, nn.Module):
-        raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise UserError("the model has no parameter that is trained: requires_grad is off in all")
-
-
-def check_dataset(dataset: Dataset, context_length: int) -> None:
-    """Refuse a text that does not hold a single window, or nothing to validate on."""
+def check_fit(model: nn.Module, dataset: Dataset, context_length: int) -> None:
+    """Refuse a text that does not hold a single window or nothing to validate on, and a network
+    that does not map ids ``(b, T)`` to logits ``(b, T, vocab_size)``: it is tried on two short
+    texts, and keeps its mode."""
     check_context(len(dataset.train), context_length)
     if len(dataset.validation) < 2:
         raise UserError("the dataset has fewer than 2 tokens to validate on", kind="too_short")
 
-
-def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None:
-    """Refuse a network that does not map ids ``(b, T)`` to logits ``(b, T, vocab_size)``: it is
-    tried on two short texts, and keeps its mode."""
+    vocab_size = dataset.tokenizer.vocab_size
     own = getattr(getattr(unwrapped(model), "config", None), "vocab_size", vocab_size)
     if own != vocab_size:
         raise UserError(
@@ -89,6 +100,16 @@ def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None
             f"for ids (2, {length}) the model returns {found}; it must return logits {expected}, "
             "(b, T, vocab_size)"
         )
+
+
+@contextlib.contextmanager
+def undisturbed(model: nn.Module, config: TrainConfig) -> Iterator[None]:
+    """Within, a model is trained, by workers if the config says so. Afterwards the caller's random
+    numbers go on as before, torch has as many threads, and each part of the model is in its mode.
+    """
+    workers_of_config = workers.team(workers.number_for(model, config))
+    with same_random_numbers(), same_modes(model), threads_of(config), workers_of_config:
+        yield
 
 
 def same_random_numbers() -> contextlib.AbstractContextManager[None]:

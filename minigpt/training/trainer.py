@@ -1,6 +1,5 @@
 """The training loop: take a step and report it; now and then evaluate and save."""
 
-import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -14,46 +13,23 @@ from torch.optim import Optimizer
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
-from ..model import GPT, evaluating, same_modes
-from ..runs.folder import INTERPOLATION, is_kept
-from ..runs.journal import Journal
+from ..model import evaluating
+from ..runs.folder import EXPECTED, INTERPOLATION, is_kept
 from ..runs.listing import Run
-from . import distributed, workers
-from .callbacks import Figures, check_callbacks
-from .candidates import Candidates
-from .checkpoint import Trained, TrainingState
+from . import distributed
+from .callbacks import CallbackList, Figures
+from .candidates import best_candidate, seconds_at_end
+from .checkpoint import Learner, TrainingState
 from .descent import GradientDescent
-from .disk import Disk
 from .divergence import Diverged, advice, check_finite, check_weights
-from .folder import (
-    check_same_text,
-    kept_journal,
-    locked_run,
-    new_run,
-    settings_of_run,
-    update_settings,
-)
+from .folder import RunFolder
 from .interruption import GracefulStop, Interrupted
-from .kept import make_keepers
-from .lesson import as_lesson, check_lesson, threads_of
-from .limits import TrainingLimits
-from .loggers import make_loggers
+from .limits import Speedometer, TrainingLimits
 from .loss import LossFunction
-from .metrics import Metrics
 from .optimizer import OptimizersOf, chosen_optimizers
-from .picture import Picture
-from .precision import resolved
-from .progress import Progress
-from .saving import BestWeights, Checkpoints
-from .setup import (
-    check_dataset,
-    check_kinds,
-    check_logits,
-    context_length_of,
-    device_for,
-    same_random_numbers,
-)
-from .telling import Telling
+from .reports import usual_callbacks
+from .schedule import Schedule
+from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
 from .validation import Validation
 
 
@@ -68,13 +44,17 @@ class Trainer:
         model: any module with a parameter that is trained.
         dataset: the tokens to train on and to validate on.
         config: how to train. "auto" means float32, not compiled, unless the model is a `GPT`.
-        out: the run's folder, made when training begins; None: nothing is written.
+        out: the run's folder, made when training begins, or a :class:`RunFolder` that writes it;
+            None: nothing is written.
         loss: a function of the model, inputs and targets ``(b, T)`` that returns what to minimise,
             a scalar. A batch may come in parts, whose losses are weighted by their numbers of
             targets. What is shown and validated is the cross-entropy in nats a token in any case.
         optimizers: a list, or a function of the model that returns one; those of the config if
             unset. The learning rate of each group is its highest, and the schedule moves all of
             them in proportion.
+        schedule: a function of the share of the training that is done, 0 to 1. It returns the share
+            of its highest learning rate that each group has in the next step. If unset, it rises
+            and falls linearly, as the config says.
         callbacks: objects with any of the methods `on_start`, `on_step`, `on_evaluation`,
             `on_save` and `on_end`, see docs/components.md.
         context_length: how many tokens the model sees. If unset, ``model.config.context_length``,
@@ -83,9 +63,9 @@ class Trainer:
         started: when the command began, in time.monotonic's seconds: from then on the minutes
             count. If unset, from the beginning of the training.
         reserve: seconds of the minutes to leave free after training.
-        journal: of the run, if it is open already.
 
     Attributes:
+        folder: the :class:`RunFolder` that writes what is kept; callbacks write through it too.
         state: how far the training has come.
         figures: what is known of it, as callbacks get it: the `step`, the `seconds` since the
             start, the share that is `done`, the `loss` and `bits_per_byte` of the step, its
@@ -106,58 +86,50 @@ class Trainer:
         dataset: Dataset,
         config: TrainConfig | None = None,
         *,
-        out: str | Path | None = None,
+        out: str | Path | RunFolder | None = None,
         loss: LossFunction | None = None,
         optimizers: Sequence[Optimizer] | OptimizersOf | None = None,
+        schedule: Schedule | None = None,
         callbacks: Sequence[object] = (),
         context_length: int | None = None,
         files: Mapping[str, str] | None = None,
         started: float | None = None,
         reserve: float = 0.0,
-        journal: Journal | None = None,
     ):
         distributed.join()
         config = TrainConfig() if config is None else config
-        check_kinds(model, dataset, config, loss)
-        distributed.check_batch(config.batch_size)
-        check_lesson(config)
-        check_callbacks(callbacks)
+        check_arguments(model, dataset, config, loss=loss, schedule=schedule, callbacks=callbacks)
 
         self.model = model
         self.dataset = dataset
-        self.out = None if out is None else Path(out)
-        self.device = device_for(model, as_lesson(config).device)
-        self.config = resolved(as_lesson(config), self.device, is_gpt=type(model) is GPT)
+        self.folder = out if isinstance(out, RunFolder) else RunFolder(out)
+        self.config, self.device = config_for(model, config)
         self.context_length = context_length_of(model, context_length)
         self.tokens_per_step = config.batch_size * self.context_length
         self.vocab_size = dataset.tokenizer.vocab_size
         self.byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())  # (vocab_size,)
-        check_dataset(dataset, self.context_length)
-        check_logits(model.to(self.device), self.context_length, self.vocab_size)
+        check_fit(model.to(self.device), dataset, self.context_length)
 
         self.optimizers = chosen_optimizers(optimizers, model, self.config)
         self.state = TrainingState()
         self.figures: Figures = {}
-        self.disk = Disk(self.out)  # writes what belongs into the run's folder
-        self.journal = journal  # while it trains, on rank 0: what other programs are told
         self.started = 0.0  # in time.monotonic's seconds, as if there had been no interruption
 
         self._given_start = started
         self._reserve = reserve
         self._files = dict(files or {})
-        self._callbacks = self._builtin_callbacks() + list(callbacks)
         self._optimizers_are_given = optimizers is not None
-        self._trained = Trained.of(model, self.optimizers, self.config)
+        self._given_callbacks = [*usual_callbacks(self.config, self.folder), *callbacks]
+        self._learner = Learner.of(model, self.optimizers, self.config)
         self._descent = GradientDescent(
-            self._trained,
+            self._learner,
             dataset,
             self.config,
             loss=loss,
+            schedule=schedule,
             context_length=self.context_length,
             byte_lengths=self.byte_lengths,
         )
-        self._best = BestWeights(model, self.disk)
-        self._checkpoints = Checkpoints(self._trained, self.disk, config.checkpoint_seconds)
         self._validation = Validation(
             model,
             dataset,
@@ -165,17 +137,11 @@ class Trainer:
             context_length=self.context_length,
             byte_lengths=self.byte_lengths,
         )
-        self._candidates = Candidates(self._trained, self._validation)
-
-    def _builtin_callbacks(self) -> list[object]:
-        in_folder = [] if self.out is None else [Metrics(), Picture()]
-        keepers = make_keepers(self.config.keep, self.out)
-        return [Progress(), *in_folder, *keepers, *make_loggers(self.config.log, self.out)]
 
     def averaged(self) -> AbstractContextManager[None]:
         """Within, the model has the weights that an evaluation is of: averages over the latest
         steps."""
-        return self._trained.average.in_place()
+        return self._learner.average.in_place(self.model)
 
     def train(self) -> Run | None:
         """Train until the steps or the time are used up; the run, or None without a folder.
@@ -187,23 +153,13 @@ class Trainer:
         """
         if self.state.step > 0:
             raise UserError("this trainer has trained; make another one, or resume()")
-        if self.out is None:
-            with distributed.process_group():
-                self._train()
-            return None
 
-        settings = settings_of_run(self.model, self.dataset, self.config, self.context_length)
-        run = new_run(  # which is made when it is entered
-            self.out,
-            settings,
-            self.model,
-            self.dataset,
-            files=self._files,
-            journal=self.journal,
+        begun = self.folder.begun(
+            self.model, self.dataset, self.config, self.context_length, files=self._files
         )
-        with distributed.process_group(), run as self.journal:
+        with distributed.process_group(), begun:
             self._train()
-        return Run(self.out)
+        return None if self.folder.path is None else Run(self.folder.path)
 
     def resume(self) -> Run:
         """Go on from the last checkpoint in the folder, as if there had been no interruption.
@@ -212,22 +168,12 @@ class Trainer:
             UserError: as :meth:`train`, or if there is no checkpoint that fits.
             Interrupted: as :meth:`train`.
         """
-        if self.out is None:
+        if self.folder.path is None:
             raise UserError("a training is resumed from its folder: give out=")
-        with (
-            distributed.process_group(),
-            locked_run(self.out),
-            kept_journal(self.out, self.journal) as self.journal,
-        ):
-            distributed.on_main(check_same_text, self.out, self.dataset)
-            self.state = self._checkpoints.load()
-            self._best.note(self.state)
-            if self.state.finished:
-                self.state.finished = False
-                self._checkpoints.save(self.state)  # so that it is unfinished from now on
-            distributed.on_main(update_settings, self.out, self.config)
+        with distributed.process_group(), self.folder.held():
+            self.state = self.folder.resume(self._learner, self.config, self.dataset)
             self._train()
-        return Run(self.out)
+        return Run(self.folder.path)
 
     # Before the first step and after the last
 
@@ -238,44 +184,53 @@ class Trainer:
         deadline = self.started + 60 * self.config.minutes - self._reserve
         steps_in_epoch = len(self.dataset.train) / self.tokens_per_step
 
-        self.disk.journal = self.journal
         self._limits = TrainingLimits(self.config, deadline, steps_in_epoch)
-        self._tell = Telling(self, self._callbacks, self._limits)
-        self._tell.begin()
+        self._speedometer = Speedometer(self.tokens_per_step)
+        self._callbacks = CallbackList(self._given_callbacks, distributed.is_main())
+        self._tell_journal()
 
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(same_random_numbers())
-            stack.enter_context(same_modes(self.model))
-            stack.enter_context(threads_of(self.config))
-            stack.enter_context(workers.team(workers.number_for(self.model, self.config)))
-            stop = stack.enter_context(GracefulStop())
+        with undisturbed(self.model, self.config), GracefulStop() as stop:
             try:
                 with self._descent.under_way():
                     self._prepare()
                     self._loop(stop)
-                self._best.load()
+                self.folder.load_best(self.model)
             except Diverged as problem:
-                kept_in = self.out if self.state.best_step > 0 else None
+                kept_in = self.folder.path if self.state.best_step > 0 else None
                 rate = None if self._optimizers_are_given else self.config.learning_rate
                 said = advice(problem, self.state.step, kept_in=kept_in, learning_rate=rate)
                 raise said from None
             finally:
-                self._tell.end()
+                self._callbacks.call("on_end", self)
             self._check_callbacks(is_over=True)
+
+    def _tell_journal(self) -> None:
+        """Training begins: tell when the minutes will be over, and how good the model is expected
+        to become."""
+        ends = None
+        if self.config.steps is None:
+            left = self.started + 60 * self.config.minutes - time.monotonic()
+            ends = round(time.time() + left, 3)
+        expected = self.figures.get(EXPECTED)
+        self.folder.tell("training", ends=ends, expected_bits_per_byte=expected)
 
     def _prepare(self) -> None:
         """Find out how much time there is."""
-        self._validation.plan(self.state, self.config, self._limits)
-        seconds_at_end = self._candidates.seconds_at_end(self.state.eval_tokens)
+        state = self.state
+        self._validation.plan(state, self.config, self._limits)
+        at_end = seconds_at_end(self._learner, self._validation, state.eval_tokens)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        self._limits.begin(self.state.seconds, seconds_at_end, parameters)
+        self._limits.begin(state.seconds, at_end, parameters)
 
         # A run that is continued for longer than planned has its evaluations spread anew.
-        begun = self._limits.done(self.state.step, self.state.seconds)
+        begun = self._limits.done(state.step, state.seconds)
         due = math.floor(begun * self.config.num_evals)
-        self.state.evaluations = min(self.state.evaluations, due)
+        state.evaluations = min(state.evaluations, due)
 
-        self._tell.start(begun)
+        if state.step > 0:
+            self.figures |= {"loss": state.train_loss, "bits_per_byte": state.train_bits_per_byte}
+        self.figures |= self._figures_of_steps()
+        self._report("on_start", begun)
         self._check_callbacks()
 
     # The loop
@@ -289,15 +244,14 @@ class Trainer:
                 self._save()
 
             if done >= 1.0:
-                distributed.on_main(self.disk.check_is_there)
-                self._best.check()
+                distributed.on_main(self.folder.check_is_there)
+                self.folder.check_best(self.model, self.state)
                 return
-            if self._checkpoints.is_due(self.state):
-                self._best.write_again()
+            if self.folder.is_checkpoint_due(self.state):
+                self.folder.write_best_again(self.model, self.state)
                 self._save()
 
-            result = self._descent.step(self.state, done)
-            self._tell.step(result)
+            self._step(done)
 
     def _progress(self, stop: GracefulStop) -> float:
         """The share of the training that is done, by the clock of rank 0.
@@ -306,22 +260,22 @@ class Trainer:
         callback has raised; the run is saved before. UserError if the folder is gone.
         """
         state = self.state
-        callbacks = self._tell.callbacks
+        journal = self.folder.journal
 
         # What one process has noticed, all of them have to act on.
         noticed = (
             self._limits.seconds() if distributed.is_main() else 0.0,
             stop.signal_number,
-            self.journal is not None and self.journal.is_stop_asked,
-            callbacks.wants_stop,
-            callbacks.failure is not None,
-            distributed.is_main() and self.disk.is_gone(),
+            journal is not None and journal.is_stop_asked,
+            self._callbacks.wants_stop,
+            self._callbacks.failure is not None,
+            distributed.is_main() and self.folder.is_gone(),
         )
         in_any = distributed.highest(*noticed)
         state.seconds, signal_number, stop_asked, wants_stop, any_failed, is_gone = in_any
 
         if is_gone:
-            raise self.disk.gone()
+            raise self.folder.gone()
         if any_failed:
             self._raise_failure()
 
@@ -331,6 +285,24 @@ class Trainer:
             raise Interrupted(int(signal_number), saved=is_saved)
         return done
 
+    def _step(self, done: float) -> None:
+        """Take a step, before which a share of the training is done, and report it."""
+        state = self.state
+        result = self._descent.step(state, done)
+        self._speedometer.note(state.step)
+
+        seconds = self._limits.seconds()
+        done = self._limits.done(state.step, seconds)
+        self.figures |= {
+            "loss": result.loss,
+            "bits_per_byte": result.bits_per_byte,
+            "learning_rate": self.optimizers[0].param_groups[0]["lr"],
+            "gradient_norm": result.gradient_norm,
+            "seconds_left": seconds * (1.0 - done) / max(done, 1e-9),
+            **self._figures_of_steps(),
+        }
+        self._report("on_step", done)
+
     # Evaluations and checkpoints
 
     def _evaluate(self, done: float) -> None:
@@ -339,26 +311,34 @@ class Trainer:
         state.evaluations = math.floor(done * self.config.num_evals)
         state.finished = done >= 1.0
 
-        candidate = self._candidates.best(state)
+        candidate = best_candidate(self._learner, self._validation, state)
         result = candidate.result
         check_finite("validation loss", result.loss)
         keeps = is_kept(result.loss, state.best_loss, is_on_line=candidate.share is not None)
         if candidate.share is not None:
             self.figures[INTERPOLATION] = candidate.share
 
-        with candidate.in_place():
+        with candidate.weights.in_place(self.model):
             check_weights(self.model)
             if keeps:
-                self._best.keep(state, result.loss, result.bits_per_byte)
+                self.folder.keep_best(self.model, state, result.loss, result.bits_per_byte)
             else:
-                self._best.write_again()
+                self.folder.write_best_again(self.model, state)
+
+            self.figures |= {
+                "val_loss": result.loss,
+                "val_bits_per_byte": result.bits_per_byte,
+                "val_right": result.right,
+                "is_kept": keeps,
+            }
             with evaluating(self.model):
-                self._tell.evaluation(result, keeps, done)
+                self._report("on_evaluation", done)
+            self._speedometer.pause()
 
         self._check_callbacks()
         if state.finished:
-            self._best.write_again()
-        if state.finished and not self._best.are_kept:
+            self.folder.write_best_again(self.model, state)
+        if state.finished and not self.folder.has_best:
             # Continued, the run makes this evaluation again.
             state.finished = False
             state.evaluations -= 1
@@ -366,36 +346,51 @@ class Trainer:
     def _save(self) -> None:
         """Write a checkpoint. What has passed since the last step counts: an evaluation, mostly."""
         self.state.seconds = distributed.on_main(self._limits.seconds)
-        if self._checkpoints.save(self.state):
-            self._tell.save()
+        if self.folder.save_checkpoint(self._learner, self.state, self.config):
+            self._callbacks.call("on_save", self)
             self._check_callbacks()
 
     def _save_unfinished(self) -> bool:
         """Write a checkpoint, and the weights if there are only those that training began with;
         whether the checkpoint could be written."""
-        is_written = self._checkpoints.save(self.state)
+        is_written = self.folder.save_checkpoint(self._learner, self.state, self.config)
         if self.state.best_loss is None:
-            with self._trained.average.in_place():
-                self._best.keep(self.state, math.inf, math.inf)
-        self._best.write_again()
-        if not self._best.are_kept:
-            self._best.put_aside()
+            with self.averaged():
+                self.folder.keep_best(self.model, self.state, math.inf, math.inf)
+
+        self.folder.write_best_again(self.model, self.state)
+        self.folder.put_best_aside(self.model, self.state)
         if is_written:
-            self._tell.save()
+            self._callbacks.call("on_save", self)
         return is_written
 
-    # Callbacks that fail
+    # Callbacks
+
+    def _figures_of_steps(self) -> Figures:
+        """What is known of the latest steps together."""
+        return {
+            "train_loss": self.state.train_loss,
+            "train_bits_per_byte": self.state.train_bits_per_byte,
+            "tokens_per_second": round(self._speedometer.speed, 1),
+        }
+
+    def _report(self, event: str, done: float) -> None:
+        """Tell the callbacks of an event, at which a share of the training is done."""
+        self.figures["step"] = self.state.step
+        self.figures["seconds"] = round(time.monotonic() - self.started, 3)
+        self.figures["done"] = done if done in (0.0, 1.0) else round(done, 4)
+        self._callbacks.call(event, self)
 
     def _check_callbacks(self, is_over: bool = False) -> None:
         """Raise what a callback has raised in any process, once the run is saved."""
-        (any_failed,) = distributed.highest(self._tell.callbacks.failure is not None)
+        (any_failed,) = distributed.highest(self._callbacks.failure is not None)
         if any_failed:
             self._raise_failure(is_over)
 
     def _raise_failure(self, is_over: bool = False) -> None:
         # When training is over its last state is saved, and the model has the best weights.
-        is_saved = self.out is not None
+        is_saved = self.folder.path is not None
         if not is_over:
             is_saved = self.state.step > 0 and self._save_unfinished()
-        kept_in = self.out if is_saved else None
-        raise self._tell.callbacks.told_failure(kept_in, can_resume=not self.state.finished)
+        kept_in = self.folder.path if is_saved else None
+        raise self._callbacks.told_failure(kept_in, can_resume=not self.state.finished)

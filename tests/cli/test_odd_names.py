@@ -15,7 +15,7 @@ from minigpt.interop.chat import ChatFormat
 from minigpt.recipe.run import resume_run
 from minigpt.runs.folder import PICTURE
 from minigpt.tokenizer import CharacterTokenizer
-from minigpt.training import picture
+from minigpt.training import reports
 from tests.conftest import TINY, real_draw_losses, some_text, train_tiny, unix_only
 
 from .conftest import Type, assert_refused
@@ -41,7 +41,7 @@ def test_a_text_of_any_name_trains_and_is_drawn_and_goes_on(
     except OSError:
         pytest.skip("this system has no such names")
     with monkeypatch.context() as drawn:
-        drawn.setattr(picture, "draw_losses", real_draw_losses)
+        drawn.setattr(reports, "draw_losses", real_draw_losses)
         assert main(["train", *SHORT_OPTIONS, text]) == 0, capsys.readouterr().err
     (run,) = Path("runs").iterdir()
     assert (run / PICTURE).read_bytes().startswith(b"\x89PNG")
@@ -71,7 +71,7 @@ def test_a_picture_that_cannot_be_drawn_and_a_sample_that_cannot_be_written_end_
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A style of the user's own may ask matplotlib for what is not there."""
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: 1 // 0)
+    monkeypatch.setattr("minigpt.training.reports.draw_losses", lambda *_: 1 // 0)
     monkeypatch.setattr("minigpt.recipe.samples.say_text_of_a_model", lambda text: 1 // 0)
     run = train_tiny(steps=1, num_evals=1)
     resume_run(run, {"steps": 2, "num_evals": 2}, 0.0)

@@ -168,18 +168,18 @@ def test_the_clock_of_a_run_counts_its_evaluations(
     """Those of its last step, too, so that it goes on where it was."""
     import time
 
-    from minigpt.training.candidates import Candidates
+    from minigpt.training import trainer
 
     ahead = [0.0]
     monotonic = time.monotonic
-    best = Candidates.best
+    best = trainer.best_candidate
 
-    def slow(self: Candidates, state: Any) -> Any:
+    def slow(*arguments: Any) -> Any:
         ahead[0] += 1000.0
-        return best(self, state)
+        return best(*arguments)
 
     monkeypatch.setattr("minigpt.training.limits.now", lambda: monotonic() + ahead[0])
-    monkeypatch.setattr(Candidates, "best", slow)
+    monkeypatch.setattr(trainer, "best_candidate", slow)
     run = train_tiny()
     assert read_state(run).seconds == pytest.approx(2000.0, abs=100.0)
     assert (run / WEIGHTS).is_file()

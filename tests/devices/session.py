@@ -25,7 +25,7 @@ from minigpt.devices.check import why_wrong
 from minigpt.recipe import run, samples
 from minigpt.runs.folder import METRICS, read_metrics
 from minigpt.runs.found import load_run
-from minigpt.training.picture import Picture
+from minigpt.training.reports import Picture
 
 from . import far
 

@@ -13,6 +13,7 @@ from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.recipe.result import first_words, say_result
 from minigpt.training.checkpoint import TrainingState
+from minigpt.training.folder import RunFolder
 
 
 def result(
@@ -31,7 +32,7 @@ def result(
         context_length=100,
         tokens_per_step=10 * 100,
         dataset=dataset,
-        out=Path("runs/my"),
+        folder=RunFolder("runs/my"),
         figures={"counted_tokens": len(dataset.train)} | figures,
         started=time.monotonic() - took,
     )

@@ -35,9 +35,9 @@ from minigpt.runs.folder import BEST, CHECKPOINT, METRICS, PLAN, WEIGHTS, read_c
 from minigpt.runs.journal import JOURNAL, ROWS
 from minigpt.runs.listing import newest_run
 from minigpt.system.atomic import unfinished_name
-from minigpt.training import saving
+from minigpt.training import folder as training_folder
 from minigpt.training.checkpoint import read_state
-from minigpt.training.folder import locked_run
+from minigpt.training.folder import RunFolder
 from tests.conftest import TINY, some_text, train_tiny
 from tests.hostile import NO_ROOM
 from tests.training.runs import after_step, contents, interrupted, resume
@@ -279,7 +279,7 @@ def test_of_two_that_start_in_a_folder_the_second_leaves_the_first_as_it_is(
         before = contents(Path("runs/my"))
         with (
             pytest.raises(UserError, match="another process is training"),
-            locked_run(Path("runs/my")),
+            RunFolder("runs/my").held(),
         ):
             pass
         assert contents(Path("runs/my")) == before
@@ -442,7 +442,7 @@ def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_w
 
 def test_a_run_of_which_nothing_could_be_written_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_weights(monkeypatch)
-    monkeypatch.setattr(saving, "save_checkpoint", refuse)
+    monkeypatch.setattr(training_folder, "save_checkpoint", refuse)
     with pytest.raises(
         UserError, match=r"could not be written to .*, and neither could a checkpoint; make room"
     ):
@@ -472,7 +472,7 @@ def test_the_advice_after_weights_that_could_not_be_written_follows_the_reason(
     assert last_line.endswith(f"; {advice}, then continue with --resume --out runs/my")
 
     # Those that were put aside have to take their place.
-    rename = saving.rename
+    rename = training_folder.rename
 
     def refuse_rename(source: Path, target: Path) -> None:
         if target.name == WEIGHTS:
@@ -481,7 +481,7 @@ def test_the_advice_after_weights_that_could_not_be_written_follows_the_reason(
 
     aside = Path("runs/my", CHECKPOINT, BEST)
     shutil.copyfile(Path("runs/my", WEIGHTS), aside)
-    monkeypatch.setattr(saving, "rename", refuse_rename)
+    monkeypatch.setattr(training_folder, "rename", refuse_rename)
     assert main(["train", "--resume", "--out", "runs/my"]) == 2
     last_line = capsys.readouterr().err.splitlines()[-1]
     assert f"{os.strerror(number)}; {advice}, then continue with" in last_line
@@ -523,7 +523,7 @@ def test_a_run_that_is_continued_is_drawn_with_what_is_expected_of_all_of_it(
 ) -> None:
     marks: list[float | None] = []
     monkeypatch.setattr(
-        "minigpt.training.picture.draw_losses",
+        "minigpt.training.reports.draw_losses",
         lambda folder, drawn: marks.append(drawn["expected"]),
     )
     run = train_tiny(steps=1)

@@ -322,7 +322,7 @@ def test_a_full_disk_is_told_when_it_is_full_and_when_there_is_room(
             raise NO_ROOM
         save_checkpoint(*arguments)
 
-    monkeypatch.setattr("minigpt.training.saving.save_checkpoint", write)
+    monkeypatch.setattr("minigpt.training.folder.save_checkpoint", write)
     rows = read_phases(train_tiny())
     assert [row["phase"] for row in rows] == ["training", "problem", "solved", "end"]
     assert rows[1]["kind"] == rows[2]["kind"] == "disk_full"
@@ -386,7 +386,7 @@ def test_a_training_that_failed_before_its_first_checkpoint_leaves_nothing(
 def test_losses_of_steps_are_written_while_it_trains(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.training.metrics.SECONDS", 0.0)
+    monkeypatch.setattr("minigpt.training.reports.SECONDS", 0.0)
     seen: list[int] = []
     path = Path("runs/my") / STEPS
     after_step(

@@ -10,8 +10,8 @@ import pytest
 
 import minigpt
 from minigpt.recipe.run import resume_run
-from minigpt.training.average import WeightAverage
 from minigpt.training.interruption import Interrupted
+from minigpt.training.weights import WeightAverage
 from tests.conftest import tiny_settings
 
 

@@ -18,23 +18,24 @@ from torch import Tensor
 
 from minigpt import UserError
 from minigpt.config import GPTConfig, TrainConfig
+from minigpt.data.origin import Origin
 from minigpt.model import GPT
 from minigpt.runs.folder import CHECKPOINT, WEIGHTS
 from minigpt.runs.weights import save_weights
-from minigpt.training import saving
+from minigpt.tokenizer import CharacterTokenizer
+from minigpt.training import folder as training_folder
 from minigpt.training.checkpoint import (
     LAST,
     PREVIOUS,
-    Trained,
+    Learner,
     TrainingState,
     _checksum,
     load_checkpoint,
     read_state,
     save_checkpoint,
 )
-from minigpt.training.disk import Disk
+from minigpt.training.folder import RunFolder
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.saving import BestWeights
 
 STATE = TrainingState(7, 12.5, 3, 100, 4.5, 1.5, 1.75, 1.25, 0.75, 5, True)
 
@@ -49,31 +50,31 @@ def training(
     optimizer: Any = "adamw",
     interpolate: bool = False,
     **changes: Any,
-) -> Trained:
+) -> Learner:
     """A model with dropout and its optimizers, after some steps."""
     torch.manual_seed(seed)
     shape = {"context_length": 6, "emb_dim": 8, "num_layers": 2, "num_heads": 2, "dropout": 0.3}
     model = GPT(GPTConfig(5, **(shape | changes)))
     config = TrainConfig(optimizer=optimizer, interpolate=interpolate, weight_decay=0.5)
-    trained = Trained.of(model, make_optimizers(model, config), config)
-    step(trained, steps)
-    return trained
+    learner = Learner.of(model, make_optimizers(model, config), config)
+    step(learner, steps)
+    return learner
 
 
-def step(trained: Trained, times: int) -> None:
+def step(learner: Learner, times: int) -> None:
     for number in range(times):
         torch.manual_seed(0)  # for dropout
-        trained.model.loss(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]])).backward()
-        for optimizer in trained.optimizers.optimizers:
+        learner.model.loss(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]])).backward()
+        for optimizer in learner.optimizers.optimizers:
             optimizer.step()
-        trained.model.zero_grad()
-        trained.average.update(number)
+        learner.model.zero_grad()
+        learner.average.update(number)
 
 
-def everything(trained: Trained) -> list[Tensor]:
+def everything(learner: Learner) -> list[Tensor]:
     """Weights, their averages, and optimizer state."""
-    tensors = list(trained.tensors().values())
-    for optimizer in trained.optimizers.optimizers:
+    tensors = list(learner.tensors().values())
+    for optimizer in learner.optimizers.optimizers:
         for values in optimizer.state_dict()["state"].values():
             tensors += values.values()
     return [tensor.detach().clone() for tensor in tensors]
@@ -156,11 +157,11 @@ def test_a_run_without_a_checkpoint_is_named(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_model_or_optimizer_changes_nothing(
     saved: Path, other: dict[str, Any]
 ) -> None:
-    trained = training(**other)
-    before = everything(trained)
+    learner = training(**other)
+    before = everything(learner)
     with pytest.raises(UserError, match=r"last.safetensors: it does not fit this run"):
-        load_checkpoint(saved, trained)
-    assert_same(everything(trained), before)
+        load_checkpoint(saved, learner)
+    assert_same(everything(learner), before)
 
 
 @given(data=st.data())
@@ -245,22 +246,30 @@ def test_checkpoints_take_a_twentieth_of_the_time_at_most(
     def write(*_: Any) -> None:
         now[0] += cost
 
-    monkeypatch.setattr(saving, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(saving, "save_checkpoint", write)
-    checkpoints = saving.Checkpoints(training(), Disk(tmp_path), seconds_between=10.0)
+    monkeypatch.setattr(training_folder, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(training_folder, "save_checkpoint", write)
+    folder = RunFolder(tmp_path)
+    config = TrainConfig(checkpoint_seconds=10.0)
     for cost, pause in ((3.0, 60.0), (0.1, 10.0)):
-        checkpoints.save(dataclasses.replace(STATE, seconds=100.0))
+        folder.save_checkpoint(training(), dataclasses.replace(STATE, seconds=100.0), config)
         for early, is_due in ((0.01, False), (-0.01, True)):
             seconds = 100.0 + cost + pause - early
-            assert checkpoints.is_due(dataclasses.replace(STATE, seconds=seconds)) == is_due
+            state = dataclasses.replace(STATE, seconds=seconds)
+            assert folder.is_checkpoint_due(state) == is_due
 
 
 def test_the_best_weights_say_how_good_they_are_where_their_checkpoint_is_older(
     tmp_path: Path,
 ) -> None:
-    model = training().model
-    best = {"val_loss": 0.5, "val_bits_per_byte": 0.25, "step": 7}
-    save_weights(model, tmp_path / WEIGHTS, best=best)
-    state = TrainingState(step=5, best_loss=1.0, best_bits_per_byte=2.0, best_step=3)
-    BestWeights(model, Disk(tmp_path)).note(state)
+    learner = training()
+    model, config = learner.model, TrainConfig()
+    dataset: Any = SimpleNamespace(tokenizer=CharacterTokenizer("abcde"), origin=Origin())
+    folder = RunFolder(tmp_path / "run")
+    with folder.begun(model, dataset, config, context_length=6, files={}):
+        state = TrainingState(step=5, best_loss=1.0, best_bits_per_byte=2.0, best_step=3)
+        folder.save_checkpoint(learner, state, config)
+        best = {"val_loss": 0.5, "val_bits_per_byte": 0.25, "step": 7}
+        save_weights(model, tmp_path / "run" / WEIGHTS, best=best)
+    with folder.held():
+        state = folder.resume(learner, config, dataset)
     assert (state.best_loss, state.best_bits_per_byte, state.best_step) == (0.5, 0.25, 7)

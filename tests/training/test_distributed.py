@@ -56,14 +56,14 @@ import atexit, json, os, pathlib, signal, sys, time
 def no_thread_is_left():  # it could end Python with SIGABRT
     if any("gloo" in name.read_text() for name in pathlib.Path("/proc/self").glob("task/*/comm")):
         os._exit(3)
-import minigpt, minigpt.training.picture
+import minigpt, minigpt.training.reports
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.training.interruption import Interrupted
-from minigpt.training.average import WeightAverage
+from minigpt.training.weights import WeightAverage
 from minigpt.recipe.run import resume_run
 
-minigpt.training.picture.draw_losses = minigpt.recipe.run.say_copied = lambda *a: None
+minigpt.training.reports.draw_losses = minigpt.recipe.run.say_copied = lambda *a: None
 RANK, SETTINGS, plain_update = int(os.environ["RANK"]), {SETTINGS!r}, WeightAverage.update
 
 def at_step(number, action):

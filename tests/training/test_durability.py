@@ -45,14 +45,14 @@ MAIN = """
 import sys
 from minigpt.cli import main
 from minigpt.recipe import run
-from minigpt.training import picture
-picture.draw_losses = run.say_copied = lambda *a: None  # the end is not what is tried
+from minigpt.training import reports
+reports.draw_losses = run.say_copied = lambda *a: None  # the end is not what is tried
 sys.exit(main(["train", *sys.argv[1:]]))
 """
 # At the end of these steps it says so with a file, and waits for another one.
 HELD = """
 import pathlib, time
-from minigpt.training.average import WeightAverage
+from minigpt.training.weights import WeightAverage
 update, here = WeightAverage.update, pathlib.Path.cwd()
 def held(self, step):
     update(self, step)
@@ -229,9 +229,9 @@ def test_out_of_memory_before_the_first_evaluation_keeps_what_was_learned(
     """The machine has no more to give in a long run, of which each step is saved here."""
     code = """
 import torch
-from minigpt.training import saving
-from minigpt.training.average import WeightAverage
-saving._SAVING_SHARE = 1e9
+from minigpt.training import folder
+from minigpt.training.weights import WeightAverage
+folder._SAVING_SHARE = 1e9
 update = WeightAverage.update
 def watched(self, step):
     update(self, step)
@@ -300,9 +300,9 @@ def test_killed_at_eight_random_moments_a_run_ends_as_if_nothing_had_happened(
     is far away at the last kill. The first sitting is a new interpreter."""
     slowly = """
 import time
-from minigpt.training import saving
-from minigpt.training.progress import Progress
-saving._SAVING_SHARE = 1e9
+from minigpt.training import folder
+from minigpt.training.reports import Progress
+folder._SAVING_SHARE = 1e9
 step = Progress.on_step
 Progress.on_step = lambda *a: (step(*a), time.sleep(0.03))
 """

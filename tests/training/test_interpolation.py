@@ -20,17 +20,11 @@ from minigpt.data.token_cache import prepare_tokens
 from minigpt.model import GPT
 from minigpt.runs.folder import CHECKPOINT, METRICS, NEARLY, WEIGHTS, kept_row, read_metrics
 from minigpt.runs.found import load_run
+from minigpt.training.candidates import SHARES_TRIED, best_share, tokens_to_search
 from minigpt.training.checkpoint import LAST, read_state
 from minigpt.training.evaluation import evaluate_tokens
-from minigpt.training.interpolation import (
-    SHARES_TRIED,
-    best_share,
-    first_weights,
-    interpolated,
-    interpolated_in_place,
-    tokens_to_search,
-)
 from minigpt.training.limits import TrainingLimits
+from minigpt.training.weights import Weights
 from tests.conftest import some_text
 
 few = settings(max_examples=40, deadline=None)
@@ -46,26 +40,30 @@ def small_gpt(**changes: Any) -> GPT:
 
 
 def test_both_ends_of_the_line_are_exactly_the_first_and_the_trained_weights() -> None:
-    first, trained = {"w": torch.randn(1000)}, {"w": 100 * torch.randn(1000)}
-    assert torch.equal(interpolated(first, trained, 0.0)["w"], first["w"])
-    assert torch.equal(interpolated(first, trained, 1.0)["w"], trained["w"])
-    quarter = interpolated(first, trained, 0.25)["w"]
-    torch.testing.assert_close(quarter, 0.75 * first["w"] + 0.25 * trained["w"])
+    one, other = torch.randn(1000), 100 * torch.randn(1000)
+    first, trained = Weights({"w": one}), Weights({"w": other})
+    assert torch.equal(first.lerp(trained, 0.0).tensors["w"], one)
+    assert torch.equal(first.lerp(trained, 1.0).tensors["w"], other)
+    quarter = first.lerp(trained, 0.25).tensors["w"]
+    torch.testing.assert_close(quarter, 0.75 * one + 0.25 * other)
 
 
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_every_weight_is_interpolated_once_and_comes_back(is_tied: bool) -> None:
     model = small_gpt(tie_embeddings=is_tied)
-    first = first_weights(model)
+    first = Weights.trained(model).copy()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(1.0)
     trained = {name: weight.clone() for name, weight in model.state_dict().items()}
 
-    with interpolated_in_place(model, first, 0.25):
-        for name, parameter in model.named_parameters():
-            torch.testing.assert_close(parameter.detach(), first[name] + 0.25)
-    assert all(torch.equal(weight, trained[name]) for name, weight in model.state_dict().items())
+    quarter = first.lerp(Weights.trained(model), 0.25)
+    for _ in range(2):
+        with quarter.in_place(model):
+            for name, parameter in model.named_parameters():
+                torch.testing.assert_close(parameter.detach(), first.tensors[name] + 0.25)
+        for name, weight in model.state_dict().items():
+            assert torch.equal(weight, trained[name])
 
 
 @given(minimum=st.integers(0, 80), slope=st.floats(0.1, 10.0))
@@ -167,7 +165,7 @@ def test_the_weights_that_are_kept_lie_on_the_line_and_are_better_than_both_ends
     first, kept = of_checkpoint(folder, "first"), load_file(folder / WEIGHTS)
     ends = [of_checkpoint(folder, kind) for kind in ("model", "average")]
     trained = min(ends, key=loss)
-    between = interpolated(first, trained, share)
+    between = Weights(first).lerp(Weights(trained), share).tensors
     assert all(torch.equal(weight, kept[name]) for name, weight in between.items())
     assert loss(kept) < min(loss(first), loss(trained))
     assert loss(kept) == pytest.approx(last["val_loss"], rel=1e-6)

@@ -21,7 +21,7 @@ from minigpt.runs.folder import KEPT, WEIGHTS
 from minigpt.runs.kept import kept_file, kept_steps
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.training.checkpoint import TrainingState
-from minigpt.training.disk import Disk
+from minigpt.training.folder import RunFolder
 from minigpt.training.kept import KeptWeights, next_step
 from tests.conftest import train_tiny
 from tests.hostile import NO_ROOM
@@ -72,8 +72,7 @@ def test_a_training_by_time_keeps_as_many_though_its_speed_changes(
     model = minigpt.GPT(minigpt.GPTConfig(vocab_size=5, emb_dim=8, num_layers=1, num_heads=1))
     trainer: Any = SimpleNamespace(
         model=model,
-        out=tmp_path,
-        disk=Disk(tmp_path),
+        folder=RunFolder(tmp_path),
         config=TrainConfig(minutes=1),
         state=TrainingState(),
         averaged=contextlib.nullcontext,
@@ -121,7 +120,7 @@ def test_a_training_that_goes_on_forgets_the_steps_that_it_takes_again(tmp_path:
     for step in (0, 2, 5, 7):
         kept_file(tmp_path, step).parent.mkdir(exist_ok=True)
         kept_file(tmp_path, step).write_bytes(b"weights")
-    trainer: Any = SimpleNamespace(out=tmp_path, state=TrainingState(step=5))
+    trainer: Any = SimpleNamespace(folder=RunFolder(tmp_path), state=TrainingState(step=5))
     kept = KeptWeights(6)
     kept.on_start(trainer, {"done": 0.5})
     assert kept.steps == kept_steps(tmp_path) == [0, 2, 5]

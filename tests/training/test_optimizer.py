@@ -8,8 +8,8 @@ from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.training.average import WeightAverage
 from minigpt.training.optimizer import Muon, make_optimizers, orthogonalized
+from minigpt.training.weights import WeightAverage
 
 SHAPES = [(6, 6), (12, 4), (4, 12)]
 

@@ -11,9 +11,9 @@ import pytest
 
 from minigpt.config import counted
 from minigpt.runs.folder import METRICS, PICTURE, STEPS, read_metrics, read_steps
-from minigpt.training import metrics as metrics_module
+from minigpt.training import reports
 from minigpt.training.checkpoint import TrainingState
-from minigpt.training.disk import Disk
+from minigpt.training.folder import RunFolder
 from minigpt.training.limits import Speedometer
 from minigpt.training.messages import (
     duration,
@@ -22,9 +22,7 @@ from minigpt.training.messages import (
     say_row,
     say_text_of_a_model,
 )
-from minigpt.training.metrics import Metrics
-from minigpt.training.picture import Picture, draw_losses
-from minigpt.training.progress import Progress
+from minigpt.training.reports import Metrics, Picture, Progress, draw_losses
 
 FOUND = {"val_loss": 3.0, "val_bits_per_byte": 1.5, "is_kept": True}
 
@@ -41,9 +39,7 @@ class Told:
 
     def __init__(self, folder: Path, *callbacks: Any, begun: int = 0):
         self.callbacks = callbacks
-        self.trainer: Any = SimpleNamespace(
-            out=folder, disk=Disk(folder), state=TrainingState(begun)
-        )
+        self.trainer: Any = SimpleNamespace(folder=RunFolder(folder), state=TrainingState(begun))
         self.tell("on_start", figures_of(begun))
 
     def step(self, step: int, **changes: Any) -> None:
@@ -63,7 +59,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which goes on only where a test says so."""
     time = [1000.0]
     monkeypatch.setattr("minigpt.training.limits.now", lambda: time[0])
-    monkeypatch.setattr("minigpt.training.picture.time.monotonic", lambda: time[0])
+    monkeypatch.setattr("minigpt.training.reports.time.monotonic", lambda: time[0])
     return time
 
 
@@ -104,7 +100,7 @@ def test_what_was_written_about_steps_that_are_taken_again_is_dropped(tmp_path: 
 def test_of_a_long_training_fewer_steps_are_written_also_once_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_module, "_MOST_STEPS", 10)
+    monkeypatch.setattr(reports, "_MOST_STEPS", 10)
     for begun in (0, 50):
         told = Told(tmp_path, Metrics(), begun=begun)
         for step in range(begun + 1, begun + 51):
@@ -120,7 +116,7 @@ def test_the_picture_is_drawn_now_and_then_and_at_the_end(
     tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[float] = []
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: drawn.append(now[0]))
+    monkeypatch.setattr("minigpt.training.reports.draw_losses", lambda *_: drawn.append(now[0]))
     told = Told(tmp_path, Picture())
     for step in range(1, 7):
         told.evaluation(step, done=step / 6)

@@ -17,8 +17,7 @@ from minigpt.runs.folder import BEST, CHECKPOINT, LOCK, WEIGHTS
 from minigpt.runs.weights import read_best
 from minigpt.system import platforms as system
 from minigpt.training.checkpoint import TrainingState
-from minigpt.training.disk import Disk
-from minigpt.training.saving import BestWeights
+from minigpt.training.folder import RunFolder
 
 from ..conftest import TINY, train_tiny
 from ..patience import PATIENCE
@@ -127,16 +126,16 @@ def test_what_is_tried_again_are_the_weights_of_then(place: Path) -> None:
     run = train_tiny(out="run")
     model = minigpt.load(run).model
     kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    best, state = BestWeights(model, Disk(run)), TrainingState(step=9)
+    folder, state = RunFolder(run), TrainingState(step=9)
     with held(run / WEIGHTS):
-        best.keep(state, 1.5, 0.5)
-        best.write_again()
-        assert not best.are_kept and state.best_loss == 1.5
+        folder.keep_best(model, state, 1.5, 0.5)
+        folder.write_best_again(model, state)
+        assert not folder.has_best and state.best_loss == 1.5
     with torch.no_grad():
         model.final_norm.weight.zero_()
-    best.write_again()
+    folder.write_best_again(model, state)
 
-    assert best.are_kept
+    assert folder.has_best and not model.final_norm.weight.any()
     assert read_best(run / WEIGHTS) == {"val_loss": 1.5, "val_bits_per_byte": 0.5, "step": 9}
     written = load_file(run / WEIGHTS)
     assert all(torch.equal(written[name], kept[name]) for name in written)
