@@ -18,8 +18,7 @@ from written_texts import pieces_of, spread, written
 
 import minigpt
 from minigpt.data.copies import LEAST, find_copies, shared_stretches
-from minigpt.data.corpus import Corpus
-from minigpt.data.pieces import Piece, whole
+from minigpt.data.corpus import Corpus, Piece, whole
 
 LONG = 50  # characters word for word
 MANY_WORDS = 12  # whole words within the longest such stretch

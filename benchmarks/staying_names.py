@@ -16,8 +16,7 @@ from measuring import MADE
 from written_texts import pieces_of, spread, written
 
 import minigpt
-from minigpt.data.corpus import Corpus
-from minigpt.data.pieces import whole
+from minigpt.data.corpus import Corpus, whole
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Between two sentences, or before one: a full stop and its like, a line end, a quotation mark that

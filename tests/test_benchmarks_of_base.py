@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from minigpt.data.copies import shared_stretches
-from minigpt.data.pieces import Piece
+from minigpt.data.corpus import Piece
 
 pytestmark = pytest.mark.figures
 

@@ -20,7 +20,7 @@ import torch
 import minigpt
 from minigpt import UserError
 from minigpt.config import TrainConfig
-from minigpt.data.token_files import open_dataset
+from minigpt.data.token_cache import open_dataset
 from minigpt.runs.folder import read_metrics
 from minigpt.runs.found import load_run
 from minigpt.tokenizer import load_tokenizer, make_tokenizer

@@ -55,7 +55,7 @@ def run(given: argparse.Namespace) -> None:
 
 def _is_text(name: str | None) -> bool:
     """Whether what was typed in the place of a run is a text: a run is never a file."""
-    from ..data.readers import STANDARD_INPUT
+    from ..data.documents.document import STANDARD_INPUT
 
     return name is not None and (name == STANDARD_INPUT or Path(name).is_file())
 
@@ -70,8 +70,8 @@ def _what_is_missing(run: str | None) -> str:
 
 def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """How well the model predicts the texts: a line, and the figures of the record."""
+    from ..data.documents.document import STANDARD_INPUT
     from ..data.files import find_files
-    from ..data.readers import STANDARD_INPUT
     from ..runs.find import find_model
 
     # What is not there is refused before torch is loaded, which takes seconds.
@@ -108,9 +108,8 @@ def _explain(result: "Evaluation") -> None:
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
     """How much of the texts is copied: a line, and the figures of the record."""
-    from ..data.corpus import Corpus
+    from ..data.corpus import Corpus, whole
     from ..data.files import find_files
-    from ..data.pieces import whole
     from ..data.source import check_text_field, read_corpus
     from ..runs.base import BASE, NO_TEXTS
     from ..runs.find import load

@@ -22,7 +22,7 @@ def options(parser: Parser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Print the text to standard output and the table to standard error."""
     from ..data.corpus import Corpus
-    from ..data.documents.summary import documents_read, table
+    from ..data.documents.document import documents_read, table
     from ..data.files import each_once, find_files
     from ..data.source import check_text_field
     from ..training.interruption import orderly_exit
@@ -43,7 +43,7 @@ def run(given: argparse.Namespace) -> None:
 
 def _print_text(corpus: "Corpus") -> None:
     """Print the documents, with a line <|endoftext|> between them."""
-    from ..data.documents.mark import MARK
+    from ..tokenizer import END_OF_TEXT
 
     last = 0
     is_at_line_end = True
@@ -51,7 +51,7 @@ def _print_text(corpus: "Corpus") -> None:
         if piece.number != last:
             if not is_at_line_end:
                 write("")
-            write(f"\n{MARK}\n")
+            write(f"\n{END_OF_TEXT}\n")
         write(piece.text, end="")
         last = piece.number
         is_at_line_end = piece.text.endswith("\n")

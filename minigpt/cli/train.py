@@ -159,7 +159,7 @@ def _waiting_journal(out: str | None) -> Iterator["Journal | None"]:
 
 def _say_reading(text: Fields) -> None:
     """Print what is read: the first line of a training."""
-    from ..data.readers import title
+    from ..data.documents.document import title
 
     names = ", ".join(map(title, TextConfig(**text).files))
     if "files" not in text:
@@ -172,8 +172,7 @@ def _read_text(
 ) -> "Source":
     """Read the text and refuse one that is too short, before torch is loaded, which takes seconds.
     What is found is printed; the journal tells how much has been read."""
-    from ..data.lengths import check_short_text
-    from ..data.source import find_source
+    from ..data.source import check_short_text, find_source
     from ..recipe import report
     from ..tokenizer import tiktoken_tokenizer
 
@@ -181,7 +180,7 @@ def _read_text(
     if config.tokenizer not in ("bpe", "char"):  # it has to be there
         tiktoken_tokenizer(config.tokenizer)
 
-    def tell_share(share: float) -> None:
+    def tell_share(_: Path, share: float) -> None:
         if journal is not None:
             journal.tell_share("reading", share)
 

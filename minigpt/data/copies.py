@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from .corpus import Part
-from .pieces import Piece, place_of, whole
+from .corpus import Part, Piece, place_of, whole
 
 LEAST = 30  # characters; shorter stretches are phrases that many people write
 _ENOUGH = 1 << 17  # characters of validation text

@@ -8,39 +8,40 @@ stores the tokens.
 import copy
 import hashlib
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from .. import UserError
 from ..config import ReadingConfig
-from ..tokenizer import Encoded, Tokenizer, UnknownCharacter, encode_in_pieces
-from .dialogue.dialogue import Dialogue
-from .dialogue.layout import Layout, SpeakerCounter
-from .dialogue.names import Names
-from .file_version import FileVersion, version_of
-from .pieces import LineCounter, Piece, chunks, place_of
-from .readers import Document, Report, read_file
+from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
+from .dialogue.speakers import Names, TalkCounter, Talking
+from .documents.content import FileVersion, version_of
+from .documents.document import Document, Report, title
+from .documents.kinds import read_file
 
 _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
 CHANGED = "changed while it was read; start again when it is complete"
 
-TellShare = Callable[[float], None]  # gets a share of the work that is done, 0 to 1
-Watch = Callable[[Path, int], object]  # gets a file that is read, and its characters so far
+TellShare = Callable[[Path, float], object]  # gets the file that is read, and the share of all
 
 
-@dataclass(frozen=True)
-class Talking:
-    """What one reading tells of the conversations in a text, and of plays and interviews."""
+class Piece(NamedTuple):
+    """A piece of a document, and where it is. A long document comes in several pieces."""
 
-    speakers: Mapping[str, int]  # the turns of each, by the name in the text; most frequent first
-    files_speakers: tuple[str, ...]  # as the files name them, in the order of their appearance
-    not_found: Sequence[str]  # who was renamed, but does not appear
-    conversations: int  # that were made into turns; a play or an interview stays as it is
-    characters: int  # of all of these
-    layout: Layout  # of most of these characters
+    number: int  # of its document, counted from 0
+    text: str
+    file: Path
+    line: int  # in which it begins
+    is_row: bool = False  # whether all of it is in one line of the file, its line ends escaped
+
+    def line_at(self, index: int) -> int:
+        """In which line of the file the character with this index stands."""
+        return self.line if self.is_row else self.line + self.text.count("\n", 0, index)
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,14 @@ class Corpus:
     def pieces(self) -> Iterator[Piece]:
         """The documents one after the other, in pieces of about a megabyte."""
         number = -1
-        names = Names(self.reading, self.known_speakers)
+        names: Names | None = None
         for file in self.files:
             for document in read_file(file, self.reading):
                 number += document.is_first
-                text = text_of(document, names)
+                text = document.text
+                if document.turns:
+                    names = names or Names(self.reading, self.known_speakers)
+                    text = names.text_of(document.turns)
                 yield Piece(number, text, document.source, document.line, document.is_row)
 
     @cached_property
@@ -80,119 +84,89 @@ class Corpus:
         """What the text is: all of it is read when this is first asked for, and never again."""
         scanner = _Scanner(self)
         for file in self.files:
-            scanner.read(file)
+            report = scanner.read(file)
+            if report.error is not None:
+                raise report.error
         return scanner.result()
 
-    def readable(self, watch: Watch = lambda *_: None) -> tuple["Corpus", list[Report]]:
+    def readable(
+        self, tell_share: TellShare = lambda file, share: None
+    ) -> tuple["Corpus", list[Report]]:
         """This corpus, scanned, without the files that cannot be read, and a report of each file.
-        If there is only one file, its error is raised. `watch` is called while files are read."""
-        scanner = _Scanner(self, watch)
-        good = []
-        reports = []
-        for file in self.files:
-            report = scanner.read_if_possible(file)
-            reports.append(report)
-            if report.error is None:
-                good.append(file)
-            elif len(self.files) == 1:
-                raise report.error
+        If there is only one file, its error is raised. `tell_share` is called while files are
+        read."""
+        scanner = _Scanner(self, tell_share)
+        reports = [scanner.read(file) for file in self.files]
+        if len(reports) == 1 and reports[0].error is not None:
+            raise reports[0].error
 
+        good = [report.file for report in reports if report.error is None]
         corpus = replace(self, files=tuple(good))
         vars(corpus)["scan"] = scanner.result()  # as if it had been asked for
         return corpus, reports
 
 
-class ShareRead:
-    """Watches some files being read: tells which share of them is read, by their sizes. A character
-    counts as a byte; a packed file holds more characters than it has bytes."""
-
-    def __init__(self, files: Sequence[Path], tell_share: TellShare):
-        self._sizes = {}
-        self._before = {}  # bytes of the files before it
-        self._total = 0
-        for file in files:
-            version = version_of(file)
-            self._sizes[file] = 0 if version is None else version[1]
-            self._before[file] = self._total
-            self._total += self._sizes[file]
-        self._tell_share = tell_share
-
-    def __call__(self, file: Path, characters: int) -> None:
-        done = self._before[file] + min(characters, self._sizes[file])
-        self._tell_share(done / max(self._total, 1))
-
-
 class _Scanner:
-    """Reads files one after the other for what a scan tells of them."""
+    """Reads files one after the other for what a scan tells of them.
 
-    def __init__(self, corpus: Corpus, watch: Watch = lambda *_: None):
-        self._reading = corpus.reading
-        self._watch = watch
-        self._names = Names(corpus.reading, corpus.known_speakers)
-        self._turns: Counter[str] = Counter()  # by speaker
-        self._conversations = 0
-        self._speakers = SpeakerCounter()  # of texts that stay as they are
-        self._characters: Counter[Layout] = Counter()  # of texts with turns
+    `tell_share` is told the share that is read, by the sizes of the files. A character counts as a
+    byte; a packed file holds more characters than it has bytes."""
+
+    def __init__(self, corpus: Corpus, tell_share: TellShare = lambda file, share: None):
+        self._corpus = corpus
+        self._tell_share = tell_share
+        versions = (version_of(file) for file in corpus.files)
+        self._total = sum(version[1] for version in versions if version is not None)  # bytes
+        self._done = 0  # bytes of the files so far
         self._digest = hashlib.sha256()
         self._text_bytes = 0
         self._lengths = array("Q")
         self._alphabet: set[int] = set()
         self._versions: list[FileVersion | None] = []
         self._reports: list[Report] = []
+        self._talk: TalkCounter | None = None  # if somebody speaks
 
-    def read(self, file: Path) -> None:
-        """Add a file; UserError if it cannot be read."""
-        report = Report(file)
-        version = version_of(file)
-        self._watch(file, 0)
-        for document in read_file(file, self._reading, report):
-            self._add(document)
-            self._watch(file, report.characters)
-        self._versions.append(version)
-        self._reports.append(report)
-
-    def read_if_possible(self, file: Path) -> Report:
-        """Add a file, or nothing of one that cannot be read."""
+    def read(self, file: Path) -> Report:
+        """Add a file, or nothing of one that cannot be read: the report has the error."""
         digest = self._digest.copy()
         text_bytes = self._text_bytes
         documents = len(self._lengths)
         alphabet = self._alphabet.copy()
-        names = copy.deepcopy(self._names)
-        turns = self._turns.copy()
-        conversations = self._conversations
-        speakers = copy.deepcopy(self._speakers)
-        characters = self._characters.copy()
+        talk = copy.deepcopy(self._talk)
 
+        report = Report(file)
+        version = version_of(file)
+        size = 0 if version is None else version[1]
         try:
-            self.read(file)
-            return self._reports[-1]
+            self._tell_share(file, self._done / max(self._total, 1))
+            for document in read_file(file, self._corpus.reading, report):
+                self._add(document)
+                done = self._done + min(report.characters, size)
+                self._tell_share(file, done / max(self._total, 1))
+            self._versions.append(version)
+            self._reports.append(report)
         except UserError as error:
             self._digest = digest
             self._text_bytes = text_bytes
             del self._lengths[documents:]
             self._alphabet = alphabet
-            self._names = names
-            self._turns = turns
-            self._conversations = conversations
-            self._speakers = speakers
-            self._characters = characters
-            report = Report(file)
-            report.error = error
-            return report
+            self._talk = talk
+            report = Report(file, error=error)
+        self._done += size
+        return report
 
     def _add(self, document: Document) -> None:
         if document.is_first:
             self._lengths.append(0)
             self._digest.update(b"\xff")  # marks a new document: no UTF-8 text holds 0xff
-        text = text_of(document, self._names)
+
+        text = document.text
+        if document.turns or document.layout is not None:
+            if self._talk is None:
+                names = Names(self._corpus.reading, self._corpus.known_speakers)
+                self._talk = TalkCounter(names)
+            text = self._talk.add(document)
         self._lengths[-1] += len(text)
-        if document.turns:
-            self._conversations += 1
-            self._characters[Layout()] += len(text)
-            self._turns.update(self._names.name_of(speaker) for speaker, _ in document.turns)
-        elif document.layout is not None:
-            self._characters[document.layout] += len(text)
-            self._speakers.add(text, document.layout, is_first=document.is_first)
 
         encoded = text.encode()
         self._digest.update(encoded)
@@ -200,20 +174,6 @@ class _Scanner:
         # Deleting is fast, and leaves next to nothing to add one by one.
         unknown = encoded.translate(None, delete=bytes(self._alphabet))
         self._alphabet.update(unknown)
-
-    def _talk(self) -> Talking | None:
-        turns = self._turns + self._speakers.turns
-        if not turns:
-            return None
-        ((layout, _),) = self._characters.most_common(1)
-        return Talking(
-            speakers=dict(turns.most_common()),
-            files_speakers=self._names.speakers,
-            not_found=self._names.not_found,
-            conversations=self._conversations,
-            characters=self._characters.total(),
-            layout=layout,
-        )
 
     def result(self) -> Scan:
         """What was read."""
@@ -224,15 +184,8 @@ class _Scanner:
             versions=self._versions,
             alphabet=frozenset(self._alphabet),
             reports=self._reports,
-            talk=self._talk(),
+            talk=None if self._talk is None else self._talk.result(),
         )
-
-
-def text_of(document: Document, names: Names) -> str:
-    """The text of a document; of a conversation, its turns."""
-    if document.turns:
-        return Dialogue().write(names.turns(document.turns))
-    return document.text
 
 
 @dataclass(frozen=True)
@@ -283,7 +236,7 @@ class Part:
         taken = 0  # of these
 
         for piece in self._all_pieces():
-            lines = LineCounter(piece)
+            line = piece.line
             step = self.stretch if is_sample else len(piece.text)
             for start in range(0, len(piece.text), step):
                 stretch = piece.text[start : start + step]
@@ -292,7 +245,9 @@ class Part:
                 # that is wanted, size / characters.
                 if (taken + len(stretch)) * self.characters <= self.size * read:
                     taken += len(stretch)
-                    yield piece._replace(text=stretch, line=lines.line_at(start))
+                    yield piece._replace(text=stretch, line=line)
+                if is_sample and not piece.is_row:
+                    line += stretch.count("\n")
 
         if read != self.characters:
             raise UserError(f"the text {CHANGED}", kind="text_changed")
@@ -309,8 +264,7 @@ class Part:
             if not self.after_cut and cut > 0:
                 yield piece._replace(text=piece.text[:cut])
             elif self.after_cut and cut < len(piece.text):
-                line = LineCounter(piece).line_at(cut)
-                yield piece._replace(text=piece.text[cut:], line=line)
+                yield piece._replace(text=piece.text[cut:], line=piece.line_at(cut))
 
 
 def encode(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[Encoded]:
@@ -324,3 +278,37 @@ def encode(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[Encoded]:
     except UnknownCharacter as unknown:
         place = place_of(unknown.character, text.pieces())
         raise UnknownCharacter(unknown.character, f"({place})") from None
+
+
+def chunks(pieces: Iterable[Piece]) -> Iterator[TextChunk]:
+    """Pieces as the tokenizer takes them: each text, and whether an end of text goes before it."""
+    last = None  # number of the document of the piece before
+    for piece in pieces:
+        begins_another = last is not None and piece.number != last
+        yield begins_another, piece.text
+        last = piece.number
+
+
+def whole(pieces: Iterable[Piece]) -> list[str]:
+    """The documents, each in one piece."""
+    texts = []
+    for _, own in groupby(pieces, key=attrgetter("number")):
+        texts.append("".join(piece.text for piece in own))
+    return texts
+
+
+def place_of(text: str, pieces: Iterable[Piece]) -> str:
+    """The file and line where `text` first occurs in the pieces."""
+    tail: Piece | None = None  # of the piece before
+    for new in pieces:
+        piece = new
+        if tail is not None and tail.number == new.number:  # a match may span the two
+            piece = tail._replace(text=tail.text + new.text)
+
+        index = piece.text.find(text)
+        if index >= 0:
+            return f"{title(piece.file)}, line {piece.line_at(index):,}"
+
+        start = max(len(piece.text) - (len(text) - 1), 0)  # of a match that ends in the next piece
+        tail = piece._replace(text=piece.text[start:], line=piece.line_at(start))
+    return "a place that is not there any more"  # a file has changed since the text was found

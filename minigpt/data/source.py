@@ -1,37 +1,35 @@
 """Where the text of a run comes from: the files that it names, and what is set aside of them.
 
 A `Source` is the text to train on and, if that is separate, the text to validate on. `split` makes
-two parts of it. corpus.py reads them.
+two parts of it, which corpus.py reads, and three checks refuse a text that is too short. No torch
+is needed.
 """
 
-import contextlib
 import hashlib
 import json
-import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from .. import UserError
-from ..config import ReadingConfig, TextConfig
-from .corpus import CHANGED, Corpus, Part, ShareRead, TellShare
+from ..config import SMALLEST_VOCABULARY, ReadingConfig, TextConfig, counted
+from ..tokenizer import Tokenizer, make_tokenizer
+from .corpus import CHANGED, Corpus, Part, TellShare, encode
 from .dialogue.dialogue import Dialogue
-from .dialogue.rows import is_conversation
-from .documents.summary import problems
-from .file_version import version_of
+from .documents.content import version_of
+from .documents.document import STANDARD_INPUT, problems, title
+from .documents.kinds import has_fields
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
-from .readers import STANDARD_INPUT, has_fields, title, value_in
-from .temporary import temporary_copy
 
 _TO_VALIDATE = 1 << 20  # characters, if they are a sample; evaluations read fewer
-_MAYBE_NAMES = 100  # documents that are checked for being the names of files
 _ENOUGH_DOCUMENTS = 10  # to learn from them how one begins
 _MOST_NUMBERS = 100  # of documents of a file that are held out
-LONGEST_NAME = 255  # characters, of a file or a folder
+# Characters. A shorter text is planned with the smallest vocabulary, so its tokens can be known
+# at once; a longer one has enough of them.
+_SHORT = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -99,12 +97,12 @@ class Source:
 def find_source(
     config: TextConfig,
     say: Say = lambda line: None,
-    tell_share: TellShare = lambda share: None,
+    tell_share: TellShare = lambda file, share: None,
 ) -> Source:
     """The files of the text that `config` names. A file to validate on is not trained on. Where
     whole documents are set aside, each file is read once: no document is on both sides.
 
-    `tell_share` is told which share of the text to train on has been read."""
+    `tell_share` is told which share of the text to train on has been read, and which file is."""
     names = [*config.files, *config.validation]
     if names.count(STANDARD_INPUT) > 1:
         raise UserError("standard input can be read once only; write it to a file first")
@@ -116,7 +114,8 @@ def find_source(
     if config.split == "end" and to_validate:
         say("--split end does nothing beside --validation")
 
-    files = _without(files, to_validate)
+    left_out = {identity(file) for file in to_validate}  # even where these have other names
+    files = tuple(file for file in files if identity(file) not in left_out)
     if not files:
         raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
     if config.split == "documents":
@@ -154,24 +153,18 @@ def read_corpus(
     corpus: Corpus,
     names: tuple[str, ...],
     say: Say,
-    tell_share: TellShare = lambda share: None,
+    tell_share: TellShare = lambda file, share: None,
 ) -> Corpus:
     """The files that can be read, scanned. `say` is told which files cannot, and what else a person
     should know of a file. UserError if there is no text, or the only file cannot be read; `names`
     are what was typed."""
-    corpus, reports = corpus.readable(ShareRead(corpus.files, tell_share))
+    corpus, reports = corpus.readable(tell_share)
     for line in problems(reports):
         say(line)
 
     if len(corpus.scan.lengths) == 0:
         raise UserError(f"there is no text in {' '.join(map(title, names))}", kind="empty")
     return corpus
-
-
-def _without(files: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The `files` without the `others`, even where these have other names."""
-    left_out = {identity(file) for file in others}
-    return tuple(file for file in files if identity(file) not in left_out)
 
 
 def check_text_field(files: Iterable[Path], reading: ReadingConfig) -> None:
@@ -220,7 +213,11 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
     cuts = array("Q", _cuts(lengths, config))
     training = Part(sum(cuts), corpus, cuts)
     validation = Part(sum(lengths) - sum(cuts), corpus, cuts, after_cut=True)
-    return training.at_most(most), validation.at_most(_most_to_validate(most))
+    if most is None:
+        return training, validation
+    # An eighth as much to validate on, or more if that is too little for an evaluation.
+    most_to_validate = min(most, max(most // 8, _TO_VALIDATE))
+    return training.at_most(most), validation.at_most(most_to_validate)
 
 
 def held_out(source: Source, config: TextConfig) -> tuple[str, ...]:
@@ -245,14 +242,6 @@ def held_out(source: Source, config: TextConfig) -> tuple[str, ...]:
             ((_, cut),) = parts
             names.append(name if cut == 0 else f"the end of {name}")
     return tuple(names)
-
-
-def _most_to_validate(most: int | None) -> int | None:
-    """How many characters to validate on if at most `most` are trained on: an eighth, or more if
-    that is too little for an evaluation."""
-    if most is None:
-        return None
-    return min(most, max(most // 8, _TO_VALIDATE))
 
 
 def _cuts(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
@@ -301,43 +290,67 @@ def _nearest(lengths: Sequence[int], wanted: float) -> int:
     return min(last_first, key=lambda number: abs(lengths[number] - wanted))
 
 
-# Documents that are in no file
+# Whether it is long enough
 
 
-@contextlib.contextmanager
-def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
-    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one or are
-    conversations. Its reader says which have no text."""
-    with temporary_copy("documents") as file:
-        with open(file, "wb") as copy:
-            for number, document in enumerate(documents, start=1):
-                if isinstance(document, str) and number <= _MAYBE_NAMES:
-                    _refuse_name(document, number)
-                copy.write(_line_of(_row_of(document, text_field)))
-        yield file
+def check_short_text(
+    source: Source,
+    config: TextConfig,
+    context_length: int | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> None:
+    """Refuse a short text that would not pass :func:`check_counts` or :func:`check_context`.
+
+    It never refuses a text that would pass; a long one passes here whatever its tokens are.
+    `context_length` is None where it is planned; a `tokenizer` replaces the one of `config`.
+    """
+    training, validation = split(source, config)
+    is_short = training.size <= _SHORT
+    if not is_short and validation.size > _SHORT:
+        return
+
+    if tokenizer is None and (is_short or config.tokenizer not in ("bpe", "char")):
+        learned_from = [training, validation] if config.tokenizer == "char" else [training]
+        vocab_size = config.vocab_size or SMALLEST_VOCABULARY
+        texts = (piece.text for part in learned_from for piece in part.pieces())
+        tokenizer = make_tokenizer(config.tokenizer, vocab_size, texts, has_turns=source.has_turns)
+
+    tokens = _count(training, tokenizer) if is_short else training.size
+    others = _count(validation, tokenizer) if validation.size <= _SHORT else validation.size
+    check_counts(tokens, others, config)
+    if is_short and context_length is not None:
+        check_context(tokens, context_length)
 
 
-def _row_of(document: Any, text_field: str) -> dict[str, Any]:
-    """A document as a row: its text, or all of a conversation. Of a row without either only the
-    names of its fields are left."""
-    if isinstance(document, Mapping) and text_field not in document:
-        return dict(document if is_conversation(document) else dict.fromkeys(document))
-    text = document if isinstance(document, str) else value_in(document, text_field)
-    return {text_field: text if isinstance(text, str) else None}
+def check_counts(training: int, validation: int, config: TextConfig) -> None:
+    """Refuse a text with fewer than two tokens to train on, or to validate on."""
+    if min(training, validation) >= 2:
+        return
+
+    remedy = "use a longer text"
+    if config.validation and training >= 2:
+        remedy = "use a longer --validation text"
+    elif config.max_characters is not None:
+        remedy = "use a larger --max-characters"
+    raise UserError(
+        f"the text is too short: it has {counted(training, 'token')} to train on and "
+        f"{validation:,} to validate on, but at least 2 of each are needed; {remedy}",
+        kind="too_short",
+    )
 
 
-def _line_of(row: dict[str, Any]) -> bytes:
-    """A row as a line in JSON; what JSON does not have is null."""
-    try:
-        line = json.dumps(row, ensure_ascii=False, default=lambda value: None).encode()
-    except UnicodeEncodeError:  # half a surrogate pair
-        line = json.dumps(row, default=lambda value: None).encode()
-    return line + b"\n"
+def check_context(training: int, context_length: int) -> None:
+    """Refuse a training text of so few tokens that they do not fill a window and its next token."""
+    if training <= context_length:
+        raise UserError(
+            f"the training text has {counted(training, 'token')}, too few for context_length "
+            f"{context_length:,}; use a longer text or --context-length {training - 1}",
+            kind="setting",
+        )
 
 
-def _refuse_name(document: str, number: int) -> None:
-    """Refuse a document that is the name of a file: a list of names would else be the text."""
-    may_be_a_name = 0 < len(document) <= LONGEST_NAME and "\0" not in document
-    if may_be_a_name and os.path.isfile(document):
-        remedy = "give its name itself, or several as Paths"
-        raise UserError(f"document {number} is {document!r}, the name of a file; {remedy}")
+def _count(part: Part, tokenizer: Tokenizer | None) -> int:
+    """How many tokens a text gives; at most its bytes, if the tokenizer is not known yet."""
+    if tokenizer is None:
+        return sum(len(piece.text.encode()) for piece in part.pieces())
+    return sum(len(ids) for _, ids in encode(tokenizer, part))

@@ -1,13 +1,14 @@
 """From a text to its tokens: made once, and found again by the next run.
 
 A prepared text is a folder in `tokens/` of the user's cache folder (docs/token_files.md), named
-after a hash of the text and of the settings that its tokens depend on. token_files.py says what it
-holds, and kept_tokens.py finds and removes it.
+after a hash of the text and of the settings that its tokens depend on. token_files.py writes and
+reads its files, finds it and removes it.
 """
 
 import contextlib
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,21 +30,27 @@ from ..tokenizer import (
     Tokenizer,
     TokenizerLike,
     as_tokenizer,
+    load_tokenizer,
     make_tokenizer,
 )
 from .batches import Dataset
 from .corpus import Part, encode
 from .dialogue.counted import marked
-from .kept_tokens import FOLDER, TOKENIZER, TRAIN, VALIDATION, evict, lock_of
-from .lengths import check_counts
-from .source import Source, split
+from .source import Source, check_counts, split
 from .token_files import (
+    FOLDER,
     FORMAT,
+    META,
+    TOKENIZER,
+    TRAIN,
+    VALIDATION,
     Tokens,
+    evict,
     id_dtype,
-    open_dataset,
+    lock_of,
     store,
     store_meta,
+    verify,
 )
 
 _MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
@@ -147,6 +154,24 @@ def _found(folder: Path) -> Dataset | None:
     with contextlib.suppress(UserError):
         return open_dataset(folder)
     return None
+
+
+def open_dataset(folder: Path) -> Dataset:
+    """The tokens in a folder, if they are whole; else a UserError."""
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        for name in (TOKENIZER, TRAIN, VALIDATION):
+            verify(folder / name, meta["files"][name])
+
+        tokenizer = load_tokenizer(folder / TOKENIZER)
+        train = Tokens(folder / TRAIN, tokenizer.vocab_size)
+        validation = Tokens(folder / VALIDATION, tokenizer.vocab_size)
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+        raise UserError(f"the token cache {folder} is damaged: {error}") from None
+
+    with contextlib.suppress(OSError):  # the cache may be another user's
+        os.utime(folder / META)  # which tells when the text was used last
+    return Dataset(tokenizer, train, validation)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import json
 
 from ..config import SampleConfig
 from ..data.dialogue.dialogue import MANNER, Dialogue
-from ..data.invisible import invisible_characters
+from ..data.documents.document import invisible_characters
 from ..tokenizer import END_OF_TURN, NAMES_AS_TEXT, SPEAKER, Tokenizer
 
 _LINE_ENDS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"  # beside \n

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from .. import UserError, __version__
 from ..config import counted
-from ..data.readers import title
+from ..data.documents.document import title
 from ..interop.hub import PREFIX
 from ..runs.base import BASE, is_base
 from ..runs.find import beginning

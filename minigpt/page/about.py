@@ -8,8 +8,7 @@ from typing import Any
 from .. import UserError
 from ..config import TextConfig
 from ..data.dialogue.dialogue import Dialogue
-from ..data.dialogue.turns import Turn
-from ..data.readers import title
+from ..data.documents.document import Turn, title
 from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer

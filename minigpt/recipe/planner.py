@@ -14,8 +14,7 @@ import torch
 from .. import UserError
 from ..config import PARTS, GPTConfig
 from ..data.batches import Dataset
-from ..data.lengths import check_short_text
-from ..data.source import Source, held_out, split
+from ..data.source import Source, check_short_text, held_out, split
 from ..training import distributed
 from ..training.messages import duration, say
 from ..training.precision import choose_precision

@@ -7,8 +7,7 @@ from tqdm import tqdm
 
 from ..config import GPTConfig, TextConfig, counted
 from ..data.dialogue.dialogue import MANNER, Dialogue
-from ..data.documents.summary import all_left_out, documents_read, kinds_read
-from ..data.readers import title
+from ..data.documents.document import all_left_out, documents_read, kinds_read, title
 from ..data.source import Source
 from ..runs.base import BASE, bytes_read
 from ..runs.folder import KEPT

@@ -16,9 +16,9 @@ from .. import UserError
 from ..config import TextConfig, TrainConfig, check_fields
 from ..data import token_cache
 from ..data.batches import Dataset
-from ..data.lengths import check_short_text
-from ..data.readers import STANDARD_INPUT, title
-from ..data.source import LONGEST_NAME, Source, find_source, spooled
+from ..data.documents.document import STANDARD_INPUT, title
+from ..data.source import Source, check_short_text, find_source
+from ..data.temporary import LONGEST_NAME, spooled
 from ..runs.folder import check_free
 from ..runs.listing import free_name
 from ..tokenizer import TokenizerLike, as_tokenizer

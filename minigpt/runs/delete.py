@@ -12,10 +12,10 @@ from typing import Any
 
 from .. import UserError
 from ..config import TextConfig, from_dict
-from ..data.kept_tokens import find_prepared, remove_prepared
-from ..data.readers import STANDARD_INPUT
+from ..data.documents.document import STANDARD_INPUT
 from ..data.source import find_source
 from ..data.temporary import kind_of, left_copies, remove_copy
+from ..data.token_files import find_prepared, remove_prepared
 from ..interop.hub import is_huggingface_folder
 from .base import is_base
 from .folder import CONFIG, FOLDERS, LOCK, WEIGHTS, files_of, locked, read_raw_config

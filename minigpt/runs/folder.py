@@ -158,7 +158,7 @@ def _read_dialogue(data: Any) -> "Dialogue | None":
     if data is None:
         return None
     from ..data.dialogue.dialogue import Dialogue  # what only names files does not wait for it
-    from ..data.dialogue.layout import Layout
+    from ..data.documents.document import Layout
 
     speakers = {str(name): int(turns) for name, turns in data["speakers"].items()}
     layout = Layout(str(data["layout"]["template"]), bool(data["layout"]["ends_at_name"]))

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME, TextConfig, counted
-from ..data.readers import title
+from ..data.documents.document import title
 from ..system.commands import command
 from ..system.platforms import name_problem
 from .folder import (

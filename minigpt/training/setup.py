@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
-from ..data.lengths import check_context
+from ..data.source import check_context
 from ..model import GPT, evaluating, same_modes, unwrapped
 from . import distributed, workers
 from .callbacks import check_callbacks

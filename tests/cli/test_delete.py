@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import minigpt
-from minigpt.data.kept_tokens import remove_prepared
 from minigpt.data.temporary import left_copies, temporary_copy
+from minigpt.data.token_files import remove_prepared
 from minigpt.runs.folder import CONFIG, locked
 from minigpt.runs.journal import keep_copied
 from minigpt.studio.runs.jobs import TrainingJob, write_job

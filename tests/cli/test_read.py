@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from minigpt.config import TextConfig
-from minigpt.data.pieces import whole
+from minigpt.data.corpus import whole
 from minigpt.data.source import find_source
 
 from ..data.documents.made import CHAPTER, epub, p, scan, word

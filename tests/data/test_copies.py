@@ -17,7 +17,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
-from minigpt.data.pieces import Piece, place_of
+from minigpt.data.corpus import Piece, place_of
 from minigpt.data.source import find_source, split
 from minigpt.runs.journal import COPIED, JOURNAL
 from tests.conftest import some_text, train_tiny

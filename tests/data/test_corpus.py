@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.corpus import Part, encode
+from minigpt.data.documents.content import BLOCK
+from minigpt.data.documents.document import without_invisible
 from minigpt.data.files import find_files
-from minigpt.data.invisible import without_invisible
-from minigpt.data.readers import BLOCK
-from minigpt.data.source import find_source, set_aside, split, spooled
+from minigpt.data.source import find_source, set_aside, split
+from minigpt.data.temporary import spooled
 from minigpt.tokenizer import CharacterTokenizer
 
 from .texts import corpus, documents, json_lines, refusal, write

@@ -9,10 +9,9 @@ import pytest
 from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset, sample_batch
-from minigpt.data.kept_tokens import FOLDER
-from minigpt.data.lengths import check_short_text
-from minigpt.data.source import find_source
+from minigpt.data.source import check_short_text, find_source
 from minigpt.data.token_cache import prepare_tokens
+from minigpt.data.token_files import FOLDER
 from minigpt.tokenizer import ForeignTokenizer, TokenizerLike, as_tokenizer
 from tests.tokenizer.words import CapitalWords, Words, WordsAndEnd
 

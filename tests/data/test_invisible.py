@@ -10,9 +10,8 @@ import pytest
 
 import minigpt
 from minigpt.config import ReadingConfig
-from minigpt.data.corpus import Corpus
-from minigpt.data.invisible import without_invisible
-from minigpt.data.pieces import whole
+from minigpt.data.corpus import Corpus, whole
+from minigpt.data.documents.document import without_invisible
 
 from .documents.made import epub, notebook, opendocument, p, parquet, pdf_of, word, zipped
 from .texts import write

@@ -8,8 +8,7 @@ import tiktoken
 
 from minigpt import UserError
 from minigpt.config import TextConfig
-from minigpt.data.lengths import check_context, check_counts, check_short_text
-from minigpt.data.source import find_source
+from minigpt.data.source import check_context, check_counts, check_short_text, find_source
 from minigpt.data.token_cache import prepare_tokens
 
 from ..conftest import some_text

@@ -77,11 +77,11 @@ import json, sys, time
 from pathlib import Path
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.documents.kept import KEPT
-from minigpt.data.readers import read_file
+from minigpt.data.documents.cache import CACHE
+from minigpt.data.documents.kinds import read_file
 
 def seconds(file):
-    KEPT.forget()
+    CACHE.forget()
     start = time.process_time()
     try:
         for _ in read_file(file, ReadingConfig()):

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from minigpt.data.dialogue.recognise import HEAD, form_of_text
+from minigpt.data.dialogue.reading import format_of_text
 from minigpt.data.dialogue.script import named_lines
+from minigpt.data.documents.content import HEAD
 
 DATA = Path(__file__).parents[2] / "data"
 PLAYS = DATA / "plays.txt"
@@ -26,8 +27,8 @@ def test_nothing_is_wrong_with_the_plays(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_all_speakers_of_all_plays_are_found() -> None:
-    form = form_of_text(PLAYS.read_text(encoding="utf-8")[:HEAD])
-    assert form is not None and form.is_script
+    form = format_of_text(PLAYS.read_text(encoding="utf-8")[:HEAD])
+    assert form is not None and form.name == "play or interview"
     for play in plays():
         found = {line.name for line in named_lines(play)} - {None}
         assert found == set(PROGRAM["speeches_of"](play))

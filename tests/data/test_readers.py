@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.invisible import without_invisible
-from minigpt.data.readers import BLOCK, Report, read_file
+from minigpt.data.documents.content import BLOCK
+from minigpt.data.documents.document import Report, without_invisible
+from minigpt.data.documents.kinds import read_file
 
 from .documents.reading import report_of
 from .texts import documents, json_lines, refusal, write

@@ -23,10 +23,9 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
-from minigpt.data.kept_tokens import FOLDER, META
 from minigpt.data.source import find_source, split
-from minigpt.data.token_cache import prepare_tokens
-from minigpt.data.token_files import Tokens, open_dataset
+from minigpt.data.token_cache import open_dataset, prepare_tokens
+from minigpt.data.token_files import FOLDER, META, Tokens
 
 from ..conftest import unix_only
 from .texts import json_lines, one_line, whole, write
@@ -258,7 +257,7 @@ def test_the_cache_keeps_what_was_used_last_up_to_its_bound(
     texts = [write(tmp_path / f"{i}.txt", f"{i}" * 10_000) for i in range(6)]  # 20,000 bytes each
     assert all(is_made(cache, file) for file in texts[:5])
     assert not any(is_made(cache, file) for file in texts[:5])  # by default gigabytes are kept
-    monkeypatch.setattr("minigpt.data.kept_tokens._MOST_BYTES", 50_000)  # room for two texts
+    monkeypatch.setattr("minigpt.data.token_files._MOST_BYTES", 50_000)  # room for two texts
     in_use = prepared(cache, texts[0])
     for meta in cache.glob(f"*/*/{META}"):
         os.utime(meta, (1, 1))  # long ago
@@ -267,7 +266,7 @@ def test_the_cache_keeps_what_was_used_last_up_to_its_bound(
     assert len(entries(cache)) == 2
     assert in_use.train[:].tolist() == [0] * 9000
     assert [is_made(cache, texts[i]) for i in (3, 4)] == [False, True]
-    monkeypatch.setattr("minigpt.data.kept_tokens._MOST_BYTES", 0)
+    monkeypatch.setattr("minigpt.data.token_files._MOST_BYTES", 0)
     assert [is_made(cache, texts[i]) for i in (0, 0, 1, 1)] == [True, False, True, False]
     assert len(entries(cache)) == 1
 
@@ -276,7 +275,7 @@ def test_folders_of_other_programs_in_the_cache_folder_are_left_alone(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever their names and files, also among our own, and where there is no room."""
-    monkeypatch.setattr("minigpt.data.kept_tokens._MOST_BYTES", 0)
+    monkeypatch.setattr("minigpt.data.token_files._MOST_BYTES", 0)
     hashed = "0123456789abcdef" * 2
     names = ("model/meta.json", "model.tmp/work", f"{hashed}/meta.json", f"{'b' * 32}.tmp/theirs")
     theirs = [write(place / name, "{}") for place in (cache, cache / FOLDER) for name in names]

@@ -10,9 +10,8 @@ import pytest
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.corpus import Corpus
+from minigpt.data.corpus import Corpus, Piece
 from minigpt.data.files import find_files
-from minigpt.data.pieces import Piece
 
 
 def write(path: Path, content: str | bytes) -> Path:

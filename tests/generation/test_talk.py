@@ -4,7 +4,7 @@ import pytest
 
 from minigpt import SampleConfig, UserError
 from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.dialogue.turns import Turn
+from minigpt.data.documents.document import Turn
 from minigpt.generation.talk import Talk, read_talk, talk_of_messages
 from minigpt.tokenizer import CharacterTokenizer
 

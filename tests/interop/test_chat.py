@@ -9,7 +9,7 @@ import pytest
 
 import minigpt
 from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.dialogue.layout import Layout
+from minigpt.data.documents.document import Layout
 from minigpt.generation.talk import talk_of_messages
 from minigpt.interop.chat import ChatFormat
 from minigpt.interop.gguf import write_gguf

@@ -23,7 +23,7 @@ from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.batches import Dataset, sample_batch
 from minigpt.data.dialogue.counted import IGNORED, MarkedTokens, said_by
 from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.dialogue.layout import Layout
+from minigpt.data.documents.document import Layout
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.runs.folder import read_metrics

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from ... import UserError
 from ...config import counted
-from .layout import Layout
-from .turns import Turn, clean_text
+from ..documents.document import Layout, Turn
+from .turns import clean_text
 
 MANNER = "it takes on a manner; it knows nothing"  # said wherever a model is to be talked with
 _STRANGER = "Somebody"  # who asks, where all turns are one speaker's

@@ -11,6 +11,7 @@ COLUMNS = ("AuthorID", "Author", "Date", "Content")  # with which a table in CSV
 _HEADER = ",".join(COLUMNS).encode()
 _FRAME = b"=" * 62  # a line above and below what a text says of its channel
 _GROUP = b"chatlog__message-group"  # a class of each web page
+BEGINNINGS = (_HEADER, b"<", _FRAME)  # of what may be an export that is not in JSON
 _WRITTEN = ("Default", "Reply")  # types of messages that people write
 
 
@@ -27,7 +28,12 @@ def is_discord(data: Any) -> bool:
     )
 
 
-def messages_of_channel(data: dict[str, Any]) -> Iterator[Message]:
+def channels(data: dict[str, Any]) -> Iterator[Iterator[Message]]:
+    """The messages of the one channel that an export holds."""
+    yield _messages(data)
+
+
+def _messages(data: dict[str, Any]) -> Iterator[Message]:
     """What people wrote in a channel: its JSON."""
     for message in data["messages"]:
         author = message.get("author") if isinstance(message, dict) else None

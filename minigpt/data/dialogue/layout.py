@@ -1,4 +1,4 @@
-"""How a play or an interview writes its turns, and who speaks in it. Its text stays as it is.
+"""How a play or an interview writes its turns. Its text stays as it is.
 
     ROMEO:                    Anna: Did you feed the cat?      Q. Where were you?
     Is the day so young?      Otto: Twice.
@@ -10,26 +10,15 @@ Most turns write the name, and what goes around it, in the same way. A turn ends
 or a line end. If turns often have these inside, as in the third text, only the next name ends one.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from ...tokenizer import BETWEEN_TURNS
-from .script import DIRECTION, HEADING, NamedLine, is_a_name, name_pattern, named_lines
+from ..documents.document import Layout
+from .script import DIRECTION, HEADING, NamedLine, named_lines
 
 _MOST_LINE_ENDS = 3  # after a turn
 _SELDOM = 0.25  # of the turns may have in their text what ends a turn
-_MOST_HELD = 1 << 10  # characters of a line that does not end in its piece
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How turns are written."""
-
-    template: str = "{speaker}: {text}" + BETWEEN_TURNS
-    ends_at_name: bool = False  # whether a turn ends only where the next one begins
 
 
 def layout_of(text: str) -> Layout:
@@ -74,44 +63,3 @@ def _said(turn: Sequence[NamedLine]) -> str:
             break
         said.append(line.line)
     return "\n".join(said).strip()
-
-
-class SpeakerCounter:
-    """Counts the turns of each speaker in texts that come piece by piece."""
-
-    def __init__(self) -> None:
-        self._turns: Counter[str] = Counter()
-        self._last_line = ""  # of the document so far
-        self._beginning = _beginning(Layout())
-
-    @property
-    def turns(self) -> Counter[str]:
-        """The turns of each speaker. Names that occur once may be any words with a colon: they are
-        left out."""
-        turns = self._turns + self._count(self._last_line)
-        return Counter({name: count for name, count in turns.items() if count > 1})
-
-    def add(self, piece: str, layout: Layout, *, is_first: bool) -> None:
-        """Count the turns in a piece of a document, which may be its first."""
-        if is_first:
-            self._turns += self._count(self._last_line)
-            self._last_line = ""
-
-        self._beginning = _beginning(layout)
-        text = self._last_line + piece
-        end = text.rfind("\n") + 1
-        self._turns += self._count(text[:end])
-        self._last_line = text[end:][:_MOST_HELD]
-
-    def _count(self, text: str) -> Counter[str]:
-        names = (match["name"] for match in self._beginning.finditer(text))
-        return Counter(name for name in names if is_a_name(name))
-
-
-def _beginning(layout: Layout) -> re.Pattern[str]:
-    """What the first line of a turn begins with."""
-    before, _, after = layout.template.partition("{text}")[0].partition("{speaker}")
-    mark = after.rstrip(" ")
-    end = rf"{re.escape(mark)}(?=\s)" if mark != after else re.escape(mark)
-    name = name_pattern(in_capitals=mark.startswith("."))
-    return re.compile(rf"^{re.escape(before)}(?P<name>{name}){end}", re.MULTILINE)

@@ -37,7 +37,12 @@ def is_meta(data: Any) -> bool:
     )
 
 
-def messages_of_meta(data: dict[str, Any]) -> Iterator[Message]:
+def chats(data: dict[str, Any]) -> Iterator[Iterator[Message]]:
+    """The messages of the one chat that an export holds."""
+    yield _messages(data)
+
+
+def _messages(data: dict[str, Any]) -> Iterator[Message]:
     """What people wrote, the oldest first."""
     written = [message for message in data["messages"] if isinstance(message, dict)]
     is_older = any("sender_name" in message for message in written[:50])

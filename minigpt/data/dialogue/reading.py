@@ -1,4 +1,8 @@
-"""Files of conversations, read as documents with turns: one for each conversation."""
+"""Files of conversations: the format that one is in, and its documents, one for each conversation.
+
+A format has a module beside this one. Nothing is recognised by the name of a file alone. What is
+asked of each file is cheap: its first lines decide whether a format is looked for.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,52 +11,98 @@ from typing import Any, NamedTuple
 
 from ... import UserError
 from ..documents.boilerplate import plain_without_gutenberg
-from ..documents.content import MOST_WHOLE, Content
+from ..documents.content import MOST_WHOLE, Content, Read
 from ..documents.document import Document, Refused, Report, title
 from ..documents.encoding import marked_encoding, plain_blocks, text_head
-from ..documents.parquet import MAGIC, rows_of
+from ..documents.parquet import rows_of
 from ..documents.plain import read_plain
 from ..documents.rows import table_of
-from . import discord, mail
+from . import discord, mail, meta, rows, script, signal, telegram, whatsapp
 from .layout import layout_of
-from .recognise import RowForm, form_of_data, form_of_rows, form_of_text, is_mailbox
-from .rows import FIELDS
 from .turns import Message, clean_text, conversations, without_numbers
-from .whatsapp import looks_like_chat
 
 _TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"conversation',
             b'"prompt"', b'"instruction"', b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
 _LONGEST_LINE = 1 << 20  # bytes of a row by which a file is known
 _MOST_ODD = 100  # rows at the beginning that may not tell what the others are
 
-Conversations = Iterable[Iterable[Message]]
+Conversations = Iterable[Iterable[Message]]  # each may hold several, with silence between them
 
 
-class DialogueKind(NamedTuple):
-    """What a file of conversations is called, and what reads it."""
+class Format(NamedTuple):
+    """A format of conversations: in the whole text of a file, its data in JSON, or its rows."""
 
-    name: str
-    read: Callable[[Content, Report], Iterator[Document]]
+    name: str  # "WhatsApp chat"
+    conversations: Callable[[Any], Conversations]  # of the text, the data or the rows
+    matches: Callable[[Any], bool] = bool  # whether data, or the first row, is in this format
+    is_private: bool = True  # a chat, in which telephone numbers are left out
 
 
-def kind_of_data(content: Content) -> DialogueKind | None:
-    """The kind of a mailbox, or of data (JSON, a table, parquet) that is conversations; None for
-    other files, such as those whose rows have a text. Refused for a channel of Discord that is not
-    in JSON."""
+_OF_DATA = (
+    Format("Messenger or Instagram chat", meta.chats, meta.is_meta),
+    Format("Discord chat", discord.channels, discord.is_discord),
+    Format("Telegram chat", telegram.chats, telegram.is_telegram),
+    Format("conversation", rows.conversation, rows.is_conversation, is_private=False),
+)
+_OF_ROWS = (
+    Format("Signal chat", signal.chats, signal.is_row_of_signal),
+    Format("conversations in rows", rows.conversations, rows.is_conversation, is_private=False),
+)
+_SCRIPT = Format("play or interview", script.scenes, is_private=False)
+
+
+def format_of_text(head: str) -> Format | None:
+    """The format of a text that begins like this."""
+    chat = whatsapp.kind_of_chat(head)
+    if chat is not None:
+        return Format(f"{chat} chat", whatsapp.exports)
+    return _SCRIPT if script.is_script(head) else None
+
+
+def format_of_data(data: Any) -> Format | None:
+    """The format of what a JSON file holds."""
+    return next((form for form in _OF_DATA if form.matches(data)), None)
+
+
+def format_of_rows(first: Mapping[str, Any]) -> Format | None:
+    """The format of rows of which this is the first."""
+    return next((form for form in _OF_ROWS if form.matches(first)), None)
+
+
+def conversations_in_data(content: Content) -> tuple[str, Read] | None:
+    """The name and the reader of a mailbox, or of data (JSON, a table, parquet) that is
+    conversations; None for other files, such as those whose rows have a text. Refused for a channel
+    of Discord that is not in JSON."""
     if content.reading.plain:
         return None
-    _refuse_other_discord(content)
-    if is_mailbox(content.head):
-        return _kind("mailbox", _letters, is_private=True)
-    if content.head.startswith(MAGIC):
-        return _kind_of_parquet(content)
+    head = content.head
+    begin = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if begin.lstrip().startswith(discord.BEGINNINGS):
+        _refuse_other_discord(content)
+    if begin.startswith(b"From") and mail.is_mbox(head):
+        return _reader(Format("mailbox", iter), _threads)
+
+    if head.startswith(b"PAR1"):
+        return _conversations_in_parquet(content)
     if content.name.endswith((".csv", ".tsv")):
-        return _kind_of_table(content)
-    if content.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+        return _conversations_in_table(content)
+    if begin[:1] not in (b"{", b"[") or not any(key in head for key in _TELLING):
         return None
-    if not any(key in content.head for key in _TELLING):
+    return _conversations_in_lines(content) or _conversations_in_json(content)
+
+
+def conversations_in_text(content: Content, head: str) -> tuple[str, Read] | None:
+    """The name and the reader of a plain text that is conversations and begins with `head`; None
+    for other texts. What looks like a chat of an unknown format is read as a plain text, and a note
+    says so."""
+    if content.reading.plain:
         return None
-    return _kind_of_lines(content) or _kind_of_json(content)
+    form = format_of_text(head)
+    if form is None:
+        return ("plain text", _read_unknown_chat) if whatsapp.looks_like_chat(head) else None
+    if form is _SCRIPT and not _changed_by(content):
+        return form.name, _read_script
+    return _reader(form, _script if form is _SCRIPT else _text)
 
 
 def _refuse_other_discord(content: Content) -> None:
@@ -64,63 +114,18 @@ def _refuse_other_discord(content: Content) -> None:
     raise Refused(content.source, reason, "discord")
 
 
-def kind_of_text(content: Content) -> DialogueKind | None:
-    """The kind of a plain text that is conversations; None for others."""
-    if content.reading.plain:
-        return None
-    form = form_of_text(text_head(content))
-    if form is None:
-        return _kind_of_unknown_chat(content)
-    needing = [name for name in ("rename", "anonymous") if getattr(content.reading, name)]
-    if form.is_script and not needing:
-        return DialogueKind(form.kind, _as_it_is)
-
-    def read(content: Content, report: Report) -> Conversations:
-        if form.is_script:
-            report.note(f"rewritten as turns, NAME: TEXT, without its layout, for --{needing[0]}")
-        blocks = plain_without_gutenberg(plain_blocks(content, report), report)
-        return form.conversations(_whole(blocks, content))
-
-    return _kind(form.kind, read, is_private=form.is_private)
-
-
-def _kind_of_unknown_chat(content: Content) -> DialogueKind | None:
-    """The kind of a text that looks like a chat of an unknown form: it is read as a plain text, and
-    a note says so. None for other texts."""
-    if not looks_like_chat(text_head(content)):
-        return None
-
-    def read(content: Content, report: Report) -> Iterator[Document]:
-        report.note(
-            "looks like a chat in a form that is not known: it is read as a text, with its dates, "
-            "names and telephone numbers"
-        )
-        return read_plain(content, report)
-
-    return DialogueKind("plain text", read)
-
-
-def _as_it_is(content: Content, report: Report) -> Iterator[Document]:
-    """The documents of a plain text with turns, each with how they are written."""
-    layout = layout_of(text_head(content))
-    for document in read_plain(content, report):
-        yield document._replace(layout=layout)
-
-
 # From conversations to documents
 
-_ReadConversations = Callable[[Content, Report], Conversations]
 
+def _reader(form: Format, load: Callable[[Content, Report], Any]) -> tuple[str, Read]:
+    """The name and the reader of files in a format; `load` gives what its conversations are in."""
 
-def _kind(kind: str, read: _ReadConversations, *, is_private: bool) -> DialogueKind:
-    """A kind of conversations; if they are private, telephone numbers in them are left out."""
-
-    def documents(content: Content, report: Report) -> Iterator[Document]:
-        for messages in read(content, report):
-            told = map(_without_number, messages) if is_private else messages
+    def read(content: Content, report: Report) -> Iterator[Document]:
+        for messages in form.conversations(load(content, report)):
+            told = map(_without_number, messages) if form.is_private else messages
             yield from _documents(told, content, report)
 
-    return DialogueKind(kind, documents)
+    return form.name, read
 
 
 def _without_number(message: Message) -> Message:
@@ -143,70 +148,115 @@ def _documents(messages: Iterable[Message], content: Content, report: Report) ->
         yield Document(text, content.source, is_row=True, turns=tuple(turns))
 
 
-# Data
+# Text
 
 
-def _kind_of_table(content: Content) -> DialogueKind | None:
-    """The kind of a table in which each row is a message, or a question and its answer."""
+def _changed_by(content: Content) -> list[str]:
+    """The settings for which a play or an interview has to be rewritten as turns."""
+    return [name for name in ("rename", "anonymous") if getattr(content.reading, name)]
+
+
+def _read_script(content: Content, report: Report) -> Iterator[Document]:
+    """The documents of a play or an interview, whose text stays as it is, each with how its turns
+    are written."""
+    layout = layout_of(text_head(content))
+    for document in read_plain(content, report):
+        yield document._replace(layout=layout)
+
+
+def _read_unknown_chat(content: Content, report: Report) -> Iterator[Document]:
+    report.note(
+        "looks like a chat in a form that is not known: it is read as a text, with its dates, "
+        "names and telephone numbers"
+    )
+    return read_plain(content, report)
+
+
+def _script(content: Content, report: Report) -> str:
+    """The whole text of a play or an interview that is to be rewritten."""
+    setting = _changed_by(content)[0]
+    report.note(f"rewritten as turns, NAME: TEXT, without its layout, for --{setting}")
+    return _text(content, report)
+
+
+def _text(content: Content, report: Report) -> str:
+    """The whole text of a file, which must not be too large."""
+    most = content.limit(MOST_WHOLE)
+    size = 0
+    parts = []
+    for block in plain_without_gutenberg(plain_blocks(content, report), report):
+        size += len(block)
+        if size > most:
+            raise content.too_large(most)
+        parts.append(block)
+    return "".join(parts)
+
+
+def _threads(content: Content, report: Report) -> Iterator[list[Message]]:
+    """The threads of a mailbox."""
+    with content.opened() as stream:
+        yield from mail.threads(stream, content, report)
+
+
+# Tables and parquet
+
+
+def _conversations_in_table(content: Content) -> tuple[str, Read] | None:
+    """The name and the reader of a table in which each row is a message, or a question and its
+    answer."""
     try:
         table = table_of(content, Report(content.source))
     except UserError:
         return None
     if table.column_of(content.reading.text_field) is not None:
         return None
-    form = form_of_rows(dict.fromkeys(map(str.lower, table.names), ""))
-    if form is None:
-        return None
-
-    def read(content: Content, report: Report) -> Conversations:
-        table = table_of(content, report)
-        names = [name.lower() for name in table.names]
-        none = dict.fromkeys(names)  # for the cells that are missing in a row that ends early
-        rows = (none | dict(zip(names, row, strict=False)) for _, row in table.rows if row)
-        return form.conversations(rows)
-
-    return _kind(form.kind, read, is_private=form.is_private)
+    form = format_of_rows(dict.fromkeys(map(str.lower, table.names), ""))
+    return None if form is None else _reader(form, _rows_of_table)
 
 
-def _kind_of_parquet(content: Content) -> DialogueKind | None:
-    """The kind of a parquet file whose rows are conversations."""
+def _rows_of_table(content: Content, report: Report) -> Iterator[Mapping[str, Any]]:
+    table = table_of(content, report)
+    names = [name.lower() for name in table.names]
+    none = dict.fromkeys(names)  # for the cells that are missing in a row that ends early
+    for _, row in table.rows:
+        if row:
+            yield none | dict(zip(names, row, strict=False))
+
+
+def _conversations_in_parquet(content: Content) -> tuple[str, Read] | None:
+    """The name and the reader of a parquet file whose rows are conversations."""
     try:
-        form = _form_among(rows_of(content, [*FIELDS, content.reading.text_field]), content)
+        form = _format_among(rows_of(content, [*rows.FIELDS, content.reading.text_field]), content)
     except UserError:  # said when it is read
         return None
-    if form is None:
-        return None
-
-    def read(content: Content, report: Report) -> Conversations:
-        return form.conversations(rows_of(content, FIELDS))
-
-    return _kind(form.kind, read, is_private=form.is_private)
+    return None if form is None else _reader(form, _rows_of_parquet)
 
 
-def _form_among(rows: Iterable[Any], content: Content) -> RowForm | None:
-    """The form of the first row that has one, since any row may be odd; None if a row before it has
-    a text."""
+def _rows_of_parquet(content: Content, report: Report) -> Iterator[Mapping[str, Any]]:
+    return rows_of(content, rows.FIELDS)
+
+
+def _format_among(rows: Iterable[Any], content: Content) -> Format | None:
+    """The format of the first row that has one, since any row may be odd; None if a row before it
+    has a text."""
     for row in islice(rows, _MOST_ODD):
         if not isinstance(row, Mapping):
             continue
         if content.reading.text_field in row:
             return None
-        form = form_of_rows(row)
+        form = format_of_rows(row)
         if form is not None:
             return form
     return None
 
 
-def _kind_of_lines(content: Content) -> DialogueKind | None:
-    """The kind of a file in which each line is a row in JSON."""
-    form = _form_among(_first_rows(content), content)
-    if form is None:
-        return None
+# JSON
 
-    def read(content: Content, report: Report) -> Conversations:
-        return form.conversations(_rows(content))
 
-    return _kind(form.kind, read, is_private=form.is_private)
+def _conversations_in_lines(content: Content) -> tuple[str, Read] | None:
+    """The name and the reader of a file in which each line is a row in JSON."""
+    form = _format_among(_first_rows(content), content)
+    return None if form is None else _reader(form, _rows_of_lines)
 
 
 def _first_rows(content: Content) -> Iterator[Any]:
@@ -225,7 +275,7 @@ def _first_rows(content: Content) -> Iterator[Any]:
                 return
 
 
-def _rows(content: Content) -> Iterator[Mapping[str, Any]]:
+def _rows_of_lines(content: Content, report: Report) -> Iterator[Mapping[str, Any]]:
     """The rows of a file of JSON lines; an empty row for a line with something else. UserError if a
     line is not JSON."""
     with content.opened() as stream:
@@ -240,58 +290,33 @@ def _rows(content: Content) -> Iterator[Mapping[str, Any]]:
             yield row if isinstance(row, Mapping) else {}
 
 
-def _kind_of_json(content: Content) -> DialogueKind | None:
-    """The kind of a file that is JSON as a whole: an export, or a list of rows."""
-    data = _whole_json(content)
+def _conversations_in_json(content: Content) -> tuple[str, Read] | None:
+    """The name and the reader of a file that is JSON as a whole: an export, or a list of rows."""
+    data = _json(content)
     if isinstance(data, list):
-        form_of_list = _form_among(data, content)
-        if form_of_list is None:
-            return None
-
-        def read_list(content: Content, report: Report) -> Conversations:
-            given = _whole_json(content) or []
-            rows = (row if isinstance(row, Mapping) else {} for row in given)
-            return form_of_list.conversations(rows)
-
-        return _kind(form_of_list.kind, read_list, is_private=form_of_list.is_private)
+        form = _format_among(data, content)
+        return None if form is None else _reader(form, _rows_of_list)
 
     if isinstance(data, Mapping) and content.reading.text_field in data:
         return None
-    form = form_of_data(data)
-    if form is None:
-        return None
-
-    def read(content: Content, report: Report) -> Conversations:
-        return form.conversations(_whole_json(content))
-
-    return _kind(form.kind, read, is_private=form.is_private)
+    form = format_of_data(data)
+    return None if form is None else _reader(form, _data)
 
 
-def _whole_json(content: Content) -> Any:
+def _data(content: Content, report: Report) -> Any:
+    """What a JSON file holds that is an export."""
+    return _json(content)
+
+
+def _rows_of_list(content: Content, report: Report) -> Iterator[Mapping[str, Any]]:
+    for row in _json(content) or []:
+        yield row if isinstance(row, Mapping) else {}
+
+
+def _json(content: Content) -> Any:
     """What a file holds in JSON; None if it is none."""
     encoding = marked_encoding(content.head)
     try:
         return json.loads(content.whole().decode(encoding))
     except (ValueError, RecursionError):
         return None
-
-
-# Text
-
-
-def _letters(content: Content, report: Report) -> Conversations:
-    with content.opened() as stream:
-        yield from mail.threads(stream, content, report)
-
-
-def _whole(blocks: Iterable[str], content: Content) -> str:
-    """The text of blocks, which must not be too large."""
-    most = content.limit(MOST_WHOLE)
-    size = 0
-    parts = []
-    for block in blocks:
-        size += len(block)
-        if size > most:
-            raise content.too_large(most)
-        parts.append(block)
-    return "".join(parts)

@@ -9,7 +9,7 @@ Parquet files of the hub may hold one list for each field instead of a list of m
 {"messages": {"role": ["user", ...], "content": ["...", ...]}}
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .turns import NOTHING, Message
@@ -39,7 +39,17 @@ def is_conversation(row: Any) -> bool:
     return _list_in(row) is not None or _pair_in(row) is not None
 
 
-def messages_of_row(row: Mapping[str, Any]) -> list[Message]:
+def conversation(data: Mapping[str, Any]) -> Iterator[list[Message]]:
+    """The messages of the one conversation that a file holds."""
+    yield _messages(data)
+
+
+def conversations(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Message]]:
+    """The messages of each row."""
+    return map(_messages, rows)
+
+
+def _messages(row: Mapping[str, Any]) -> list[Message]:
     """The messages of a row; roles become the speakers User, Assistant, System and so on. A row
     that is no conversation has one message without text, which is counted."""
     form = _list_in(row)

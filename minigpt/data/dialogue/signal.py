@@ -1,6 +1,6 @@
 """Signal's chats as JSON lines, by sigexport or signal-cli. whatsapp.py reads its Markdown."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .turns import NOTHING, Message, moment_at, moment_of
@@ -14,7 +14,12 @@ def is_row_of_signal(row: Any) -> bool:
     return is_of_sigexport or isinstance(row.get("envelope"), dict)
 
 
-def messages_of_signal(rows: Iterator[Mapping[str, Any]]) -> Iterator[Message]:
+def chats(rows: Iterable[Mapping[str, Any]]) -> Iterator[Iterator[Message]]:
+    """The messages of the one chat that a file holds."""
+    yield _messages(rows)
+
+
+def _messages(rows: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
     """What people wrote."""
     for row in rows:
         envelope = row.get("envelope")

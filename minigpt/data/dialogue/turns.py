@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from ..invisible import without_invisible
+from ..documents.document import Turn, without_invisible
 
 _LONGEST_NAME = 60  # characters
 _PHONE = re.compile(r"\+?\(?\d[\d\s().\u2011\u202f\xa0/-]{5,}\d")
@@ -24,13 +24,6 @@ class Message(NamedTuple):
     speaker: str
     text: str
     time: datetime | None = None  # by the clock of the place
-
-
-class Turn(NamedTuple):
-    """All that a speaker says until another one speaks: one or several lines, none empty."""
-
-    speaker: str
-    text: str
 
 
 NOTHING = Message("", "")  # in the place of what nobody wrote, so that it can be counted

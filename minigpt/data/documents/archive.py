@@ -2,15 +2,13 @@
 
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ... import UserError
-from .content import Content
+from .content import Content, Read
 from .document import Document, Refused, Report, title
 from .zipped import opened_zip
-
-Read = Callable[[Content, Report], Iterator[Document]]
 
 
 def read_archive(content: Content, report: Report, read_member: Read) -> Iterator[Document]:

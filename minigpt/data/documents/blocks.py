@@ -5,8 +5,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from ..invisible import without_invisible
-from .document import Document
+from .document import Document, without_invisible
 
 _LEAST_CHAPTERS = 5  # fewer headings of a level do not cut a text: validation would take too much
 _LEAST_LENGTH = 1000  # characters of a chapter, on average; shorter ones are sections

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
+from ...tokenizer import END_OF_TEXT
 from .blocks import Block
 from .document import Report
-from .mark import MARK
 
 GUTENBERG = "Project Gutenberg's header and licence"
 _NAMES = ("Gutenberg", "GUTENBERG", "SMALL PRINT!", "new eBooks.")  # each line below has one
@@ -68,7 +68,7 @@ def plain_without_gutenberg(blocks: Iterable[str], report: Report) -> Iterator[s
             yield from _joined(line for line, _ in group)
             continue
         lines = sum(line.count("\n") for line, _ in group)
-        yield "\n" * max(lines - 1, 0) + MARK + "\n"
+        yield "\n" * max(lines - 1, 0) + END_OF_TEXT + "\n"
 
 
 def _joined(lines: Iterable[str]) -> Iterator[str]:

@@ -6,12 +6,14 @@ What is unpacked has limits (docs/documents.md): a few kilobytes may else fill m
 import contextlib
 import gzip
 import io
+import os
 import sys
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -19,7 +21,7 @@ from typing import IO, Any, BinaryIO
 from ... import UserError
 from ...config import ReadingConfig
 from ...system.platforms import how_to_install
-from .document import Refused, Unreadable
+from .document import Document, Refused, Report, Unreadable
 
 BLOCK = 1 << 20  # bytes read at a time
 MOST_UNPACKED = 1 << 30  # bytes of all that an archive or a document holds
@@ -27,31 +29,33 @@ MOST_WHOLE = 100 << 20  # bytes of a file, or a part of a document, that is read
 MOST_TIMES = 200  # times its packed size that a file may be when it is unpacked ...
 ALWAYS_UNPACKED = 10 << 20  # ... but this many bytes are always allowed
 
-_HEAD = 1 << 16  # bytes by which a file is known
+HEAD = 1 << 16  # bytes by which a file is known
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # RFC 8878
 DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
-Open = Callable[[], AbstractContextManager[IO[bytes]]]  # opens the packed bytes anew
+FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
 
 
+def version_of(file: str | Path) -> FileVersion | None:
+    """A value that changes when the file is written to; None if there is no file."""
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):  # ValueError: no file can have such a name
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+@dataclass(eq=False)
 class Content:
     """The content of a file. It can be opened as often as needed."""
 
-    def __init__(
-        self,
-        source: Path,
-        size: int,
-        opened: Open,
-        reading: ReadingConfig,
-        archive: "Content | None" = None,  # that holds it
-    ):
-        self.source = source
-        self.size = size  # in bytes, as it is packed
-        self.reading = reading
-        self.unpacked = 0  # bytes that it was found to unpack to, with archives in it unpacked too
-        self._open_packed = opened
-        self._archive = archive
+    source: Path
+    size: int  # in bytes, as it is packed
+    open_packed: Callable[[], AbstractContextManager[IO[bytes]]]  # opens the packed bytes anew
+    reading: ReadingConfig
+    archive: "Content | None" = None  # that holds it
+    unpacked: int = 0  # bytes that it was found to unpack to, with archives in it unpacked too
 
     @classmethod
     def of_file(cls, file: Path, reading: ReadingConfig) -> "Content":
@@ -71,14 +75,14 @@ class Content:
     def head(self) -> bytes:
         """Its first bytes, unpacked."""
         with self.opened() as stream:
-            return _read_up_to(stream, _HEAD)
+            return stream.read(HEAD)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """Its bytes as a stream. What is wrong with it is raised as Unreadable, also while it is
         read."""
         try:
-            with self._open_packed() as packed:
+            with self.open_packed() as packed:
                 begin = packed.read(4)
                 packed.seek(0)
                 is_packed = begin.startswith((_GZIP, _ZSTANDARD))
@@ -128,11 +132,15 @@ class Content:
     def whole(self) -> bytes:
         """All of its bytes, which must not be too many."""
         most = self.limit(MOST_WHOLE)
+        parts = []
+        size = 0
         with self.opened() as stream:
-            data = _read_up_to(stream, most + 1)
-        if len(data) > most:
-            raise self.too_large(most)
-        return data
+            while part := stream.read(BLOCK):
+                size += len(part)
+                if size > most:
+                    raise self.too_large(most)
+                parts.append(part)
+        return b"".join(parts)
 
     def limit(self, usual: int) -> int:
         """A limit, raised as much as was asked for."""
@@ -154,23 +162,16 @@ class Content:
         """How many bytes it may unpack to, by its packed size. A file in an archive may take no
         more than the other files of the archive have left."""
         most = max(self.limit(MOST_TIMES) * self.size, self.limit(ALWAYS_UNPACKED))
-        if self._archive is None:
+        if self.archive is None:
             return most
-        return min(most, self._archive.most_unpacked() - self._archive.unpacked)
+        return min(most, self.archive.most_unpacked() - self.archive.unpacked)
 
     def count_unpacked(self, size: int) -> None:
         """Note how many bytes it was found to unpack to, the most of all times it was opened."""
         self.unpacked = max(self.unpacked, size)
 
 
-def _read_up_to(stream: IO[bytes], most: int) -> bytes:
-    """The first `most` bytes of a stream, or all if it has fewer."""
-    parts = []
-    left = most
-    while left > 0 and (part := stream.read(min(left, BLOCK))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
+Read = Callable[[Content, Report], Iterator[Document]]  # a reader of a kind of file
 
 
 class _Limited(io.RawIOBase):

@@ -5,7 +5,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from ... import UserError
 from .content import BLOCK, Content
@@ -25,11 +25,6 @@ _MARKING = "minigpt-marking"  # how errors are handled: each wrong byte becomes 
 _WRONG = "\udfff"  # ... half a surrogate pair, which no decoder yields
 _SAMPLE = 1 << 14  # bytes that are enough to tell an encoding
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f\x7f]")  # no plain text has these
-
-
-def encoding_of(content: Content) -> str:
-    """The encoding that was given, or else that of the file's mark: usually UTF-8."""
-    return content.reading.encoding or marked_encoding(content.head)
 
 
 def marked_encoding(head: bytes) -> str:
@@ -61,8 +56,14 @@ def plain_blocks(content: Content, report: Report) -> Iterator[str]:
     A file that is ASCII up to the first byte that is not UTF-8 is read as Windows-1252 if that has
     a character for each byte. UserError if it is no text.
     """
+    decoder = _Decoder(content, report)
+    line_ends = io.IncrementalNewlineDecoder(None, translate=True)
     with content.opened() as stream:
-        for text in _line_ends(_decoded(stream, content, report)):
+        is_last = False
+        while not is_last:
+            block = stream.read(BLOCK)
+            is_last = not block
+            text = line_ends.decode(decoder.decode(block, is_last), final=is_last)
             if text:
                 yield text
 
@@ -74,30 +75,13 @@ def text_head(content: Content) -> str:
     return decoder.decode(head, is_last=False).removeprefix("\ufeff")
 
 
-def _line_ends(texts: Iterator[str]) -> Iterator[str]:
-    """Texts in which lines end with \\n, as on Unix, not as on Windows or old Macs."""
-    newlines = io.IncrementalNewlineDecoder(None, translate=True)
-    for text in texts:
-        yield newlines.decode(text)
-    yield newlines.decode("", final=True)
-
-
-def _decoded(stream: BinaryIO, content: Content, report: Report) -> Iterator[str]:
-    decoder = _Decoder(content, report)
-    is_last = False
-    while not is_last:
-        block = stream.read(BLOCK)
-        is_last = not block
-        yield decoder.decode(block, is_last)
-
-
 class _Decoder:
     """Decodes a file block by block."""
 
     def __init__(self, content: Content, report: Report):
         self._content = content
         self._report = report
-        self._encoding = encoding_of(content)
+        self._encoding = content.reading.encoding or marked_encoding(content.head)
         self._codec = codecs.getincrementaldecoder(self._encoding)()
         self._position = 0  # bytes read so far
         self._was_ascii = True  # so far
@@ -107,8 +91,8 @@ class _Decoder:
         """The text of the next block."""
         is_first = self._position == 0
         is_wide = self._content.reading.encoding is not None or "8" not in self._encoding
-        if is_first and not is_wide:
-            self._refuse_nul(block.find(b"\0"), _wide_encoding(block))
+        if is_first and not is_wide and b"\0" in block:
+            raise self._has_nul(block.find(b"\0"), _wide_encoding(block))
         self._position += len(block)
 
         try:
@@ -120,8 +104,8 @@ class _Decoder:
                 self._content.source, f"is not {self._encoding}: {error}", "encoding"
             ) from None
 
-        if is_first and is_wide:
-            self._refuse_nul(text.find("\0"))
+        if is_first and is_wide and "\0" in text:
+            raise self._has_nul(text.find("\0"))
         if self._encoding == FALLBACK and _NO_TEXT.search(text):
             raise self._not_text(0, 0, [])
         if self._leaves_out:
@@ -137,7 +121,7 @@ class _Decoder:
             found = _surveyed(self._content, self._encoding)
             if found.are_few:
                 self._leaves_out = True
-                self._report.note(found.told(self._encoding))
+                self._report.note(found.in_words(self._encoding))
                 self._codec = codecs.getincrementaldecoder(self._encoding)(_MARKING)
                 return self._codec.decode(data, is_last)
 
@@ -167,15 +151,13 @@ class _Decoder:
         found = f"is not {name}: byte 0x{byte:02x} at offset {offset}"
         return Refused(self._content.source, f"{found}; {_remedy(likely)}", "encoding")
 
-    def _refuse_nul(self, offset: int, likely: str | None = None) -> None:
-        """Refuse a file that has a NUL in its first block: it is not text, or it is in a `likely`
-        encoding that nobody has named."""
-        if offset < 0:
-            return
+    def _has_nul(self, offset: int, likely: str | None = None) -> UserError:
+        """The error for a file that has a NUL in its first block: it is not text, or it is in a
+        `likely` encoding that nobody has named."""
         reason = f"is not text: it has a NUL byte at offset {offset}"
         if likely is not None:
             reason += f"; if it is UTF-16, name its encoding: --encoding {likely}"
-        raise Refused(self._content.source, reason)
+        return Refused(self._content.source, reason)
 
 
 def _remedy(likely: list[str]) -> str:
@@ -197,7 +179,7 @@ class _Survey(NamedTuple):
         """Whether the wrong bytes are damage in a text that is in this encoding."""
         return self.right > 4 * self.wrong
 
-    def told(self, encoding: str) -> str:
+    def in_words(self, encoding: str) -> str:
         """What to tell a person."""
         name = _NAMES.get(encoding, encoding)
         bytes_are = "1 byte that is" if self.wrong == 1 else f"{self.wrong:,} bytes that are"
@@ -255,7 +237,7 @@ def decoded_whole(data: bytes, encoding: str, content: Content, report: Report) 
         pass
     found = _survey(iter([data]), encoding)
     if found.are_few:
-        report.note(found.told(encoding))
+        report.note(found.in_words(encoding))
         return data.decode(encoding, _MARKING).replace(_WRONG, "")
 
     sample = data[:_SAMPLE]

@@ -16,7 +16,6 @@ from .page import blocks_of_page
 from .xml import Start, events
 from .zipped import opened_zip, part_name, part_of
 
-MIMETYPE = b"application/epub+zip"
 _CONTAINER = "META-INF/container.xml"
 _TEXTS = ("application/x-dtbook+xml", "text/x-oeb1-document")  # in EPUB 2, beside XHTML
 _MOST_FALLBACKS = 10  # one after the other; they may lead in a circle

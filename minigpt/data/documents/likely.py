@@ -6,7 +6,6 @@ alphabet, and capitals do not stand inside of words.
 
 import codecs
 from collections import Counter
-from collections.abc import Callable
 
 WESTERN = "cp1252"
 _ENOUGH = 20  # letters beyond ASCII; fewer tell nothing
@@ -116,23 +115,27 @@ def _share_between(text: str, *ranges: tuple[str, str]) -> float:
     return inside / len(text)
 
 
-def _share_of_common(encoding: str, last: int) -> Callable[[str], float]:
+def _share_of_gbk(text: str) -> float:
+    return _share_of_common(text, "gb2312", 0xD7)
+
+
+def _share_of_big5(text: str) -> float:
+    return _share_of_common(text, "big5", 0xC6)
+
+
+def _share_of_common(text: str, encoding: str, last: int) -> float:
     """The share of Chinese characters that are common: they come first in their standard."""
-
-    def share(text: str) -> float:
-        if len(text) < _ENOUGH:
-            return 0.0
-        common = 0
-        for character in text:
-            written = character.encode(encoding, "ignore")
-            common += bool(written) and written[0] <= last
-        return common / len(text)
-
-    return share
+    if len(text) < _ENOUGH:
+        return 0.0
+    common = 0
+    for character in text:
+        written = character.encode(encoding, "ignore")
+        common += bool(written) and written[0] <= last
+    return common / len(text)
 
 
 _ASIAN = {
     "shift_jis": _share_of_japanese, "cp932": _share_of_japanese, "euc_jp": _share_of_japanese,
-    "euc_kr": _share_of_korean, "gbk": _share_of_common("gb2312", 0xD7),
-    "big5": _share_of_common("big5", 0xC6),
+    "euc_kr": _share_of_korean, "gbk": _share_of_gbk,
+    "big5": _share_of_big5,
 }  # fmt: skip

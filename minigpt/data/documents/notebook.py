@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..invisible import without_invisible
 from .content import Content
-from .document import Document, Report, Unreadable
+from .document import Document, Report, Unreadable, without_invisible
 
 _BEGINS = re.compile(r"\s*\{\s*\"(cells|metadata|nbformat)")
 _TEXT = ("markdown", "heading")

@@ -11,7 +11,6 @@ from .table_rows import TextWithTables
 from .xml import End, Event, Start, events
 from .zipped import opened_zip, part_of
 
-MIMETYPE = b"application/vnd.oasis.opendocument.text"
 _LEFT_OUT = {  # with what the report calls them, if they have text
     "deletion": "deleted parts",
     "change-info": "",

@@ -9,10 +9,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..invisible import without_invisible
 from .blocks import Block, with_line_breaks
 from .content import Content
-from .document import Report
+from .document import Report, without_invisible
 from .main_part import Inside, PageBlock, without_contents, without_frame
 from .table_rows import row_of
 from .tags import Tag, tags_and_text

@@ -11,7 +11,6 @@ from .content import Content, needs_extra
 from .document import Document, Report
 from .plain import documents_in_rows
 
-MAGIC = b"PAR1"
 _LONGEST_FOOTER = 16 << 20  # bytes at the end of a file that name its columns
 
 

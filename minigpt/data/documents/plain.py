@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..invisible import without_invisible
+from ...tokenizer import END_OF_TEXT
 from .boilerplate import plain_without_gutenberg
 from .content import Content
-from .document import Document, Report
+from .document import Document, Report, without_invisible
 from .encoding import plain_blocks
-from .mark import MARK
 
 # A line that holds nothing else, and the line ends before it.
-_SEPARATOR = re.compile(rf"((?<!\n)\n++[ \t]*+{re.escape(MARK)}[ \t]*+)(?=\n|\Z)")
+_SEPARATOR = re.compile(rf"((?<!\n)\n++[ \t]*+{re.escape(END_OF_TEXT)}[ \t]*+)(?=\n|\Z)")
 _MOST_HELD = 1 << 20  # characters that may be the beginning of a separator, or white space alone
 
 
@@ -25,8 +24,8 @@ def read_plain(content: Content, report: Report) -> Iterator[Document]:
     Documents of white space alone are left out, and so are characters that nobody sees. Line ends
     of Windows and of old Macs become \\n."""
     blocks = map(without_invisible, plain_blocks(content, report))
-    kept = plain_without_gutenberg(blocks, report)
-    return without_blank_ones(separated(kept, content.source))
+    text = plain_without_gutenberg(blocks, report)
+    return without_blank_ones(separated(text, content.source))
 
 
 def documents_in_rows(
@@ -37,7 +36,7 @@ def documents_in_rows(
     without text."""
     for line, value in rows:
         text = without_invisible(value) if _is_text(value) else ""
-        if MARK in text:
+        if END_OF_TEXT in text:
             for document in without_blank_ones(separated([text], source)):
                 yield document._replace(line=line, is_row=True)
         elif text and not text.isspace():
@@ -71,7 +70,7 @@ def separated(blocks: Iterable[str], source: Path) -> Iterator[Document]:
             continue
 
         # To look for the mark by itself first makes reading three times as fast.
-        parts = _SEPARATOR.split(text) if MARK in text else [text]
+        parts = _SEPARATOR.split(text) if END_OF_TEXT in text else [text]
         for number, part in enumerate(parts):
             is_separator = number % 2 == 1
             if is_separator:
@@ -102,7 +101,7 @@ def _where_a_separator_may_begin(text: str) -> int:
     last_line = text.rfind("\n") + 1
     if last_line == 0:  # a separator begins with a line end, and there is none
         return len(text)
-    may_be_mark = MARK.startswith(text[last_line:].strip(" \t"))
+    may_be_mark = END_OF_TEXT.startswith(text[last_line:].strip(" \t"))
     if not may_be_mark:
         return len(text)
 

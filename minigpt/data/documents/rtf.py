@@ -14,7 +14,6 @@ from .content import Content
 from .document import Document, Report
 from .xml import MOST_NESTED, too_deep
 
-MAGIC = b"{\\rtf"
 _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?\d{1,10})?[ ]?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])"
     rb"|([^\\{}\r\n]+)|[\r\n]+"

@@ -12,7 +12,6 @@ from typing import IO
 from .content import MOST_UNPACKED, MOST_WHOLE, Content
 from .document import Refused, Unreadable
 
-MAGIC = b"PK\x03\x04"
 MOST_MEMBERS = 100_000
 
 

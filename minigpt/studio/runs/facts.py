@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ... import UserError
-from ...data.file_version import FileVersion, version_of
+from ...data.documents.content import FileVersion, version_of
 from ...data.temporary import kind_of
 from ...runs.base import BASE
 from ...runs.folder import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import UserError
 from ...config import TextConfig, from_dict
-from ...data.kept_tokens import find_prepared, remove_prepared
+from ...data.token_files import find_prepared, remove_prepared
 from ...runs.folder import CONFIG, WEIGHTS, read_raw_config
 from ...runs.journal import read_phases
 from ...system.json_objects import read_object

@@ -31,9 +31,9 @@ from filelock import FileLock
 
 from ... import UserError
 from ...config import ReadingConfig
-from ...data.corpus import Corpus, ShareRead
+from ...data.corpus import Corpus
 from ...data.documents.document import Report
-from ...data.readers import check_is_text
+from ...data.documents.kinds import check_is_text
 from ...data.source import Source, check_text_field
 from ...devices.memory import is_out_of_memory
 from ...system.platforms import is_windows
@@ -149,7 +149,7 @@ def _found(folder: Path, of: Found, progress: "_Progress") -> Found:
         return _refused(found)
     check_text_field(texts, config)
 
-    progress.begin(found, texts)
+    progress.begin(found)
     try:
         corpus, reports = Corpus(tuple(texts), config).readable(progress.watch)
     except UserError as error:  # there is no other file
@@ -171,24 +171,19 @@ class _Progress:
         self._folder = folder
         self._found: Found = {}
         self._file: Path | None = None  # that is read now
-        self._tell_share = ShareRead((), self._write)
         self._next = 0.0
 
-    def begin(self, found: Found, files: Sequence[Path]) -> None:
-        """These files are read, one after the other; `found` is what is known before."""
+    def begin(self, found: Found) -> None:
+        """The files are read from now on, one after the other; `found` is what is known before."""
         self._found = found
-        self._tell_share = ShareRead(files, self._write)
         self._next = time.monotonic() + _SECONDS_BETWEEN
 
-    def watch(self, file: Path, characters: int) -> None:
-        """So many characters of a file have been read."""
+    def watch(self, file: Path, share: float) -> None:
+        """A file is being read, and this share of all has been."""
         self._file = file
-        self._tell_share(file, characters)
-
-    def _write(self, share: float) -> None:
-        if time.monotonic() < self._next or self._file is None:
+        if time.monotonic() < self._next:
             return
-        now = {"at": self._file.name, "share": round(share, 3)}
+        now = {"at": file.name, "share": round(share, 3)}
         write_json(self._found | now, self._folder / READING)
         self._next = time.monotonic() + _SECONDS_BETWEEN
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from minigpt.config import TextConfig
+from minigpt.data.corpus import whole
 from minigpt.data.dialogue.discord import other_format
-from minigpt.data.pieces import whole
 from minigpt.data.source import find_source
 
 from ..texts import documents, refusal, write

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.data.dialogue.discord import messages_of_channel
-from minigpt.data.dialogue.recognise import form_of_data, form_of_rows
+from minigpt.data.dialogue.discord import channels
+from minigpt.data.dialogue.reading import format_of_data, format_of_rows
 
 from ..texts import documents, write
 
@@ -20,13 +20,13 @@ def said(conversation: Any) -> Said:
 
 
 def of_data(data: Any) -> list[Said]:
-    form = form_of_data(json.loads(json.dumps(data)))
+    form = format_of_data(json.loads(json.dumps(data)))
     assert form is not None
     return [said(conversation) for conversation in form.conversations(data)]
 
 
 def of_rows(*rows: dict[str, Any]) -> list[Said]:
-    form = form_of_rows(rows[0])
+    form = format_of_rows(rows[0])
     assert form is not None
     return [said(conversation) for conversation in form.conversations(iter(rows))]
 
@@ -117,7 +117,7 @@ def test_a_channel_of_discord_has_what_people_wrote() -> None:
         ],
     }  # fmt: skip
     assert of_data(data) == [[("Anna", "hi"), ("otto", "hello")]]
-    times = [time for _, text, time in messages_of_channel(data) if text]
+    times = [time for channel in channels(data) for _, text, time in channel if text]
     assert times == [datetime(2024, 1, 1, 10, 0), datetime(2024, 1, 1, 10, 1, 0, 500_000)]
 
 
@@ -185,7 +185,7 @@ def test_the_input_of_an_instruction_follows_it_and_a_system_message_has_a_speak
     ],
 )
 def test_other_data_is_no_chat(data: Any) -> None:
-    assert form_of_data(data) is None
+    assert format_of_data(data) is None
 
 
 # Mailboxes
@@ -282,7 +282,7 @@ def test_a_message_that_is_no_object_is_counted_and_the_others_are_read() -> Non
         {"messages": [*odd, *telegram]},
         {"channel": {}, "messages": [*odd, *discord]},
     ):
-        form = form_of_data(data)
+        form = format_of_data(data)
         assert form is not None
         (messages,) = map(list, form.conversations(data))
         assert [text for _, text, _ in messages] == ["", "", "", "", "hi"]

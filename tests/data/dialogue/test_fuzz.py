@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.corpus import Corpus
-from minigpt.data.dialogue.recognise import form_of_text
-from minigpt.data.pieces import whole
+from minigpt.data.corpus import Corpus, whole
+from minigpt.data.dialogue.reading import format_of_text
 
 from .test_exports import MBOX, TELEGRAM
 from .test_scripts import HAMLET
@@ -127,7 +126,7 @@ def test_long_repetitions_are_read_at_once(letter: str) -> None:
     """A pattern that tries too much would take minutes here."""
     chat = "".join(f"[31.12.23, 21:41:05] {name}: {letter * 30_000}\n" for name in "ABAB")
     for text in (letter * 60_000, chat):
-        form = form_of_text(text)
+        form = format_of_text(text)
         if form is not None:
             for messages in form.conversations(text):
                 list(messages)

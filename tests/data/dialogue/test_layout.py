@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 import minigpt
-from minigpt.config import TextConfig
+from minigpt.config import ReadingConfig, TextConfig
 from minigpt.data.corpus import Corpus
 from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.dialogue.layout import Layout, SpeakerCounter, layout_of
-from minigpt.data.dialogue.turns import Turn
+from minigpt.data.dialogue.layout import layout_of
+from minigpt.data.dialogue.speakers import Names, TalkCounter
+from minigpt.data.documents.document import Document, Layout, Turn
 from minigpt.data.source import Source, find_source
 from minigpt.generation.talk import read_talk
 from minigpt.recipe.text_stats import measure_text
@@ -110,11 +111,13 @@ def test_a_prompt_may_be_written_as_the_text_is(layout: Layout) -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_turns_are_counted_in_pieces_of_any_size(size: int) -> None:
     text = some_script(12).rstrip("\n")
-    counter = SpeakerCounter()
+    counter = TalkCounter(Names(ReadingConfig()))
     for start in range(0, len(text), size):
         piece = text[start : start + size]
-        counter.add(piece, Layout("{speaker}:\n{text}\n\n"), is_first=start == 0)
-    assert counter.turns == {"ANNA": 6, "OTTO": 6}
+        layout = Layout("{speaker}:\n{text}\n\n")
+        counter.add(Document(piece, Path("play.txt"), is_first=start == 0, layout=layout))
+    talk = counter.result()
+    assert talk is not None and talk.speakers == {"ANNA": 6, "OTTO": 6}
 
 
 def test_a_play_in_an_archive_has_speakers_too(tmp_path: Path) -> None:

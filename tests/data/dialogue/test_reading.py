@@ -10,13 +10,11 @@ import pytest
 import minigpt
 from minigpt import UserError
 from minigpt.config import ReadingConfig, TextConfig
-from minigpt.data.corpus import Corpus
-from minigpt.data.dialogue import names as names_of_speakers
+from minigpt.data.corpus import Corpus, whole
+from minigpt.data.dialogue import speakers
 from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.dialogue.turns import Turn
-from minigpt.data.documents.document import Report
-from minigpt.data.pieces import whole
-from minigpt.data.readers import read_file
+from minigpt.data.documents.document import Report, Turn
+from minigpt.data.documents.kinds import read_file
 from minigpt.data.source import find_source
 
 from ..documents.made import parquet
@@ -271,14 +269,14 @@ def test_anonymous_speakers_after_the_26th_have_letters_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers: list[int] = []
-    letter = names_of_speakers._letter
+    letter = speakers._letter
 
     def counted(number: int) -> str:
         numbers.append(number)
         assert len(numbers) < 1000, "letters come again, and nobody finds a free one"
         return letter(number)
 
-    monkeypatch.setattr(names_of_speakers, "_letter", counted)
+    monkeypatch.setattr(speakers, "_letter", counted)
     names = [f"Person {first}{second}" for first in "abcdef" for second in "ghijklmnop"]
     lines = [f"31.12.23, 21:41 - {name}: hi\n" for name in names * 2]
     (text,) = texts(write(tmp_path / "chat.txt", "".join(lines)), anonymous=True)

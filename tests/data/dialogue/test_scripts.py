@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.data.dialogue.recognise import form_of_text
-from minigpt.data.dialogue.turns import Turn, conversations
+from minigpt.data.dialogue.reading import format_of_text
+from minigpt.data.dialogue.turns import conversations
+from minigpt.data.documents.document import Turn
 
 
 def read(text: str) -> list[list[Turn]]:
-    form = form_of_text(text)
+    form = format_of_text(text)
     assert form is not None
     return [turns for scene in form.conversations(text) for turns in conversations(scene, 8)]
 
@@ -159,7 +160,7 @@ RECORDS = (  # of which some have a field twice, or not at all
     ],
 )  # fmt: skip
 def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:
-    assert form_of_text(text) is None
+    assert format_of_text(text) is None
 
 
 @pytest.mark.parametrize(
@@ -167,4 +168,4 @@ def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:
 )
 def test_no_text_of_this_project_is_a_play(name: str) -> None:
     text = (Path(__file__).parents[3] / name).read_text(encoding="utf-8")
-    assert form_of_text(text[:400_000]) is None
+    assert format_of_text(text[:400_000]) is None

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.data.dialogue.recognise import form_of_text
-from minigpt.data.dialogue.turns import Message, Turn, conversations
+from minigpt.data.dialogue.reading import format_of_text
+from minigpt.data.dialogue.turns import Message, conversations
+from minigpt.data.documents.document import Turn
 
 from ..documents.reading import report_of
 
 
 def read(text: str) -> list[Message]:
-    form = form_of_text(text)
+    form = format_of_text(text)
     assert form is not None
     (messages,) = form.conversations(text)
     return [message for message in messages if message.text]
@@ -153,14 +154,14 @@ def test_a_short_chat_is_known_by_what_the_program_begins_it_with() -> None:
 [24/09/2026, 10:37:00] Ana mudou o nome para "Festa: sábado"
 [24/09/2026, 10:38:00] Rui: É ponta a ponta?
 """
-    form = form_of_text(text)
-    assert form is not None and form.kind == "WhatsApp chat"
+    form = format_of_text(text)
+    assert form is not None and form.name == "WhatsApp chat"
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Maria", "Bom dia!"),
         ("Ana", "Bom dia"),
         ("Rui", "É ponta a ponta?"),
     ]
-    assert form_of_text(text.replace("ponta a ponta", "todos")) is None
+    assert format_of_text(text.replace("ponta a ponta", "todos")) is None
 
 
 def test_a_chat_of_signal_in_markdown_is_read() -> None:
@@ -171,8 +172,8 @@ def test_a_chat_of_signal_in_markdown_is_read() -> None:
 [2019-05-29, 15:21] Aya: ![photo](./media/1.jpg)
 [2019-05-29, 15:22] Me: Good
 """
-    form = form_of_text(text)
-    assert form is not None and form.kind == "Signal chat"
+    form = format_of_text(text)
+    assert form is not None and form.name == "Signal chat"
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Me", "How is everyone?"),
         ("Aya", "We're great!"),
@@ -199,7 +200,7 @@ def test_a_chat_of_signal_in_markdown_is_read() -> None:
     ],
 )
 def test_a_log_a_diary_and_a_calendar_are_no_chats(text: str) -> None:
-    assert form_of_text(text) is None
+    assert format_of_text(text) is None
 
 
 SAID = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
@@ -241,13 +242,13 @@ SAID = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
 def test_any_order_separator_space_and_word_around_date_and_time_is_understood(line: str) -> None:
     text = "\n".join(line.format(said) for said in SAID) + "\n"
     assert [f"{name}: {said}" for name, said, _ in read(text)] == SAID
-    assert form_of_text(text).kind == "WhatsApp chat"  # type: ignore[union-attr]
+    assert format_of_text(text).name == "WhatsApp chat"  # type: ignore[union-attr]
 
 
 def test_two_forms_in_a_file_are_two_exports() -> None:
     text = "".join(f"2/12/23, 21:4{n} - {said}\n" for n, said in enumerate(SAID))
     text += "".join(f"[3/13/24, 9:4{n}:05 PM] {said}\n" for n, said in enumerate(SAID))
-    form = form_of_text(text)
+    form = format_of_text(text)
     assert form is not None
     first, second = map(list, form.conversations(text))
     assert [f"{name}: {said}" for name, said, _ in first] == SAID
@@ -299,7 +300,7 @@ def test_a_list_of_dates_in_a_message_belongs_to_it() -> None:
 )
 def test_what_the_program_writes_for_a_message_is_left_out_and_counted(line: str) -> None:
     text = "".join(f"1/4/26, 19:02 - {said}\n" for said in [*SAID, f"Anna: {line}", "Anna: bye"])
-    form = form_of_text(text)
+    form = format_of_text(text)
     assert form is not None
     (messages,) = map(list, form.conversations(text))
     assert [message.text for message in messages][4:] == ["", "bye"]

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from minigpt.config import ReadingConfig
-from minigpt.data.readers import Report, read_file
+from minigpt.data.documents.document import Report
+from minigpt.data.documents.kinds import read_file
 
 
 def report_of(file: Path, **reading: Any) -> Report:

@@ -13,7 +13,7 @@ from minigpt.data.documents.boilerplate import (
     without_gutenberg,
 )
 from minigpt.data.documents.document import Report
-from minigpt.data.readers import read_file
+from minigpt.data.documents.kinds import read_file
 
 from ..texts import documents, write
 from .reading import left_out

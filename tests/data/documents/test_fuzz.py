@@ -14,8 +14,8 @@ import pytest
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.documents.kept import KEPT
-from minigpt.data.readers import read_file
+from minigpt.data.documents.cache import CACHE
+from minigpt.data.documents.kinds import read_file
 
 from ...test_hostile_files import assert_little_memory, damaged
 from .made import CHAPTER, epub, notebook, opendocument, p, parquet, pdf, word, zipped, zstandard
@@ -59,7 +59,7 @@ def check(name: str, count: int, seed: int, folder: Path) -> None:
                 document.text.encode()
         except UserError as error:
             assert "\n" not in str(error), (number, data[:200])
-        KEPT.forget()
+        CACHE.forget()
     assert_little_memory()
 
 

@@ -1,5 +1,6 @@
 """Which kind of file a content is: by its beginning, and by its name where that does not tell."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from minigpt import UserError
 from minigpt.config import ReadingConfig
 from minigpt.data.documents.content import Content
 from minigpt.data.documents.encoding import encoding_called, marked_encoding
-from minigpt.data.documents.kinds import recognise
+from minigpt.data.documents.kinds import EPUB, KINDS, OPENDOCUMENT, WORD, Kind, recognise
 
 from ..texts import documents, refusal, write
 from .made import p, pdf, word, zipped
@@ -58,6 +59,17 @@ def test_the_first_kind_that_matches_is_the_kind(
     name: str, data: str | bytes, expected: str, tmp_path: Path
 ) -> None:
     assert kind(tmp_path, name, data) == expected
+
+
+@pytest.mark.parametrize("kind", [*KINDS, WORD, OPENDOCUMENT, EPUB], ids=lambda kind: kind.name)
+def test_what_reads_a_kind_is_there(kind: Kind) -> None:
+    for name in filter(None, (kind.reader, kind.test)):
+        module, function = str(name).split(".")
+        assert callable(getattr(import_module(f"minigpt.data.documents.{module}"), function))
+
+
+def test_an_empty_file_and_one_of_white_space_alone_are_plain_text(tmp_path: Path) -> None:
+    assert kind(tmp_path, "a.txt", "") == kind(tmp_path, "b.txt", " \n\u2028") == "plain text"
 
 
 @pytest.mark.parametrize(

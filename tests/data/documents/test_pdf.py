@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from minigpt.config import ReadingConfig
-from minigpt.data.readers import Report, read_file
+from minigpt.data.documents.document import Report
+from minigpt.data.documents.kinds import read_file
 
 from ..texts import documents, refusal, write
 from .made import parquet, pdf, pdf_in_font, pdf_of, scan, shown

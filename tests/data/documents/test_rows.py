@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from minigpt.config import ReadingConfig
-from minigpt.data.readers import read_file
+from minigpt.data.documents.kinds import read_file
 
 from ..texts import documents, refusal, write
 from .made import notebook, parquet

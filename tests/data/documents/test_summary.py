@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from minigpt import UserError
-from minigpt.data.documents.document import Refused, Report, Unreadable, title
-from minigpt.data.documents.summary import (
+from minigpt.data.documents.document import (
+    Refused,
+    Report,
+    Unreadable,
     all_left_out,
     documents_read,
     kinds_read,
     problems,
     table,
+    title,
 )
 
 

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from minigpt.config import ReadingConfig
-from minigpt.data.dialogue.layout import Layout
-from minigpt.data.dialogue.turns import Turn
-from minigpt.data.documents.document import Document, Report
-from minigpt.data.documents.kept import _Kept
-from minigpt.data.readers import read_file
+from minigpt.data.documents.cache import _Cache
+from minigpt.data.documents.document import Document, Layout, Report, Turn
+from minigpt.data.documents.kinds import read_file
 
 from ..texts import write
 from .made import CHAPTER, p, word
@@ -21,14 +19,14 @@ DOCUMENTS = [
 ]
 
 
-def read(kept: _Kept, key: str) -> tuple[list[Document] | None, Report]:
+def read(kept: _Cache, key: str) -> tuple[list[Document] | None, Report]:
     report = Report(Path("a.docx"))
     found = kept.documents(key, report)
     return None if found is None else list(found), report
 
 
 def test_documents_come_back_as_they_were_with_what_was_said_of_them() -> None:
-    kept = _Kept()
+    kept = _Cache()
     assert read(kept, "a")[0] is None
     for key, documents in (("a", DOCUMENTS), ("b", DOCUMENTS[:1]), ("none", [])):
         report = Report(Path("a.docx"))
@@ -45,7 +43,7 @@ def test_documents_come_back_as_they_were_with_what_was_said_of_them() -> None:
 
 
 def test_what_was_not_read_to_its_end_is_not_kept_nor_what_was_forgotten() -> None:
-    kept = _Kept()
+    kept = _Cache()
     next(kept.keep("a", iter(DOCUMENTS), Report(Path("a"))))
     assert read(kept, "a")[0] is None
     list(kept.keep("a", iter(DOCUMENTS), Report(Path("a"))))
@@ -56,7 +54,7 @@ def test_what_was_not_read_to_its_end_is_not_kept_nor_what_was_forgotten() -> No
 
 
 def test_two_may_read_what_is_kept_side_by_side() -> None:
-    kept = _Kept()
+    kept = _Cache()
     for key in "ab":
         list(kept.keep(key, iter(DOCUMENTS), Report(Path(key))))
     first, second = (kept.documents(key, Report(Path(key))) for key in "ab")

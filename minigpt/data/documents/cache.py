@@ -13,27 +13,28 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
-from ..dialogue.layout import Layout
-from ..dialogue.turns import Turn
-from .document import Document, Report
+from .document import Document, Layout, Report, Turn
 
 _IN_MEMORY = 1 << 20  # bytes of a text that is being read
 
 
-class _Kept:
+class _Cache:
     """The documents of files, each under a key that tells its file from others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
-        self._places: dict[Hashable, tuple[int, int, Report]] = {}  # begin, end
+        self._ranges: dict[Hashable, tuple[int, int, Report]] = {}  # begin and end in the file
 
     def documents(self, key: Hashable, report: Report) -> Iterator[Document] | None:
         """The documents that are kept for a key, if there are; the report is filled in."""
-        if key not in self._places:
+        if key not in self._ranges:
             return None
-        begin, end, own = self._places[key]
-        report.take(own)
+        begin, end, own = self._ranges[key]
+        report.kind = own.kind
+        report.left_out = own.left_out
+        report.files_left_out = own.files_left_out
+        report.notes = own.notes
         return self._lines(begin, end)
 
     def keep(
@@ -50,7 +51,7 @@ class _Kept:
     def forget(self) -> None:
         """Keep nothing of what was read so far."""
         with self._lock:
-            self._places.clear()
+            self._ranges.clear()
             if self._file is not None:
                 self._file.truncate(0)
 
@@ -61,20 +62,20 @@ class _Kept:
                 atexit.register(self._file.close)
             begin = self._file.seek(0, 2)
             shutil.copyfileobj(own, self._file)
-            self._places[key] = (begin, self._file.tell(), report)
+            self._ranges[key] = (begin, self._file.tell(), report)
 
     def _lines(self, begin: int, end: int) -> Iterator[Document]:
-        place = begin
-        while place < end:
+        position = begin
+        while position < end:
             with self._lock:
                 assert self._file is not None
-                self._file.seek(place)
+                self._file.seek(position)
                 line = self._file.readline()
-                place = self._file.tell()
+                position = self._file.tell()
             yield _document(line)
 
 
-KEPT = _Kept()
+CACHE = _Cache()
 
 
 def _line(document: Document) -> bytes:

@@ -1,3 +1,0 @@
-"""What is written between two documents of a plain text: as the token."""
-
-MARK = "<|endoftext|>"
