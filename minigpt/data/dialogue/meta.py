@@ -37,7 +37,7 @@ def is_meta(data: Any) -> bool:
     )
 
 
-def chats(data: dict[str, Any]) -> Iterator[Iterator[Message]]:
+def chats_of_meta(data: dict[str, Any]) -> Iterator[Iterator[Message]]:
     """The messages of the one chat that an export holds."""
     yield _messages(data)
 

@@ -39,14 +39,16 @@ class Format(NamedTuple):
 
 
 _OF_DATA = (
-    Format("Messenger or Instagram chat", meta.chats, meta.is_meta),
+    Format("Messenger or Instagram chat", meta.chats_of_meta, meta.is_meta),
     Format("Discord chat", discord.channels, discord.is_discord),
-    Format("Telegram chat", telegram.chats, telegram.is_telegram),
-    Format("conversation", rows.conversation, rows.is_conversation, is_private=False),
+    Format("Telegram chat", telegram.chats_of_telegram, telegram.is_telegram),
+    Format("conversation", rows.conversation_of_data, rows.is_conversation, is_private=False),
 )
 _OF_ROWS = (
-    Format("Signal chat", signal.chats, signal.is_row_of_signal),
-    Format("conversations in rows", rows.conversations, rows.is_conversation, is_private=False),
+    Format("Signal chat", signal.chats_of_signal, signal.is_row_of_signal),
+    Format(
+        "conversations in rows", rows.conversations_of_rows, rows.is_conversation, is_private=False
+    ),
 )
 _SCRIPT = Format("play or interview", script.scenes, is_private=False)
 

@@ -39,12 +39,12 @@ def is_conversation(row: Any) -> bool:
     return _list_in(row) is not None or _pair_in(row) is not None
 
 
-def conversation(data: Mapping[str, Any]) -> Iterator[list[Message]]:
+def conversation_of_data(data: Mapping[str, Any]) -> Iterator[list[Message]]:
     """The messages of the one conversation that a file holds."""
     yield _messages(data)
 
 
-def conversations(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Message]]:
+def conversations_of_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Message]]:
     """The messages of each row."""
     return map(_messages, rows)
 

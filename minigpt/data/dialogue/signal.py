@@ -14,7 +14,7 @@ def is_row_of_signal(row: Any) -> bool:
     return is_of_sigexport or isinstance(row.get("envelope"), dict)
 
 
-def chats(rows: Iterable[Mapping[str, Any]]) -> Iterator[Iterator[Message]]:
+def chats_of_signal(rows: Iterable[Mapping[str, Any]]) -> Iterator[Iterator[Message]]:
     """The messages of the one chat that a file holds."""
     yield _messages(rows)
 

@@ -11,7 +11,7 @@ def is_telegram(data: Any) -> bool:
     return any(_is_chat(chat) for chat in _chats(data))
 
 
-def chats(data: Any) -> Iterator[Iterator[Message]]:
+def chats_of_telegram(data: Any) -> Iterator[Iterator[Message]]:
     """The messages of each chat."""
     for chat in _chats(data):
         if isinstance(chat, dict) and isinstance(chat.get("messages"), list):
