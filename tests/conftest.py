@@ -15,6 +15,7 @@ import tiktoken
 from hypothesis import HealthCheck, settings
 
 import minigpt
+from data.base.pack import write_base
 from minigpt.recipe import run as recipe_run
 from minigpt.recipe import samples
 from minigpt.recipe.speed import Speed
@@ -223,7 +224,7 @@ def tiny_base(
     """The folder of a base made from `tiny_run`, which every command finds in the place of the one
     that comes with minigpt. It is not in the current folder, and a test may damage it."""
     folder = tmp_path_factory.mktemp("tiny-base") / base.BASE
-    base.write_base(tiny_run, folder)
+    write_base(tiny_run, folder)
     monkeypatch.setattr(base, "base_folder", lambda: folder)
     return folder
 

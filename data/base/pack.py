@@ -1,16 +1,30 @@
 """Makes the base from a run of training: python data/base/pack.py runs/NAME [--out data/base]
 
 It writes model.safetensors (float16), tokenizer.json and config.json. The config tells nothing of
-the texts; SOURCES.md does.
+the texts; SOURCES.md does. `minigpt/runs/base.py` reads what is written here.
 """
 
 import argparse
+import json
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from minigpt import UserError
-from minigpt.runs.base import LARGEST, write_base
+from minigpt.data.origin import Origin
+from minigpt.runs.base import CHECKSUMS, READ, checksums
 from minigpt.runs.find import full_name
+from minigpt.runs.folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig, read_plan
+from minigpt.runs.found import FoundModel, load_run
+from minigpt.runs.weights import metadata_of, read_best, read_network
+from minigpt.system.atomic import write_text
+from minigpt.system.platforms import rename
+from minigpt.system.safetensors_files import save_tensors
+
+LARGEST = 16_000_000  # bytes, of all files: every download of minigpt holds them
 
 
 def main() -> None:
@@ -28,6 +42,70 @@ def main() -> None:
     except (UserError, OSError) as error:
         sys.exit(f"error: {error}")
     print(f"{given.out}: {size:,} bytes, of {LARGEST:,} at most")
+
+
+def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
+    """Write the base's three files, made from a run, into the folder `out`; other files there stay.
+    Returns their size in bytes.
+
+    `size_read` is how many bytes of text it has learned from; unset: the whole text of the run.
+
+    Raises:
+        UserError: if `run` is not a run of a `GPT`, its weights do not fit into float16, or the
+            files would be too large. Nothing is written then.
+    """
+    found = load_run(run)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite
+        weights = {name: array.astype(np.float16) for name, array in found.glass.weights.items()}
+    if not all(np.isfinite(array).all() for array in weights.values()):
+        raise UserError(f"{run} has weights that are not finite numbers in float16")
+
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out) as place:
+        new = Path(place)
+        save_tensors(weights, new / WEIGHTS, _about(run))
+        write_text(found.tokenizer.to_json(), new / TOKENIZER)
+
+        content = _config(found)
+        content[READ] = _text_size(run) if size_read is None else size_read
+        content[CHECKSUMS] = checksums(new, content)
+        write_text(json.dumps(content, indent=2) + "\n", new / CONFIG)
+
+        size = sum(file.stat().st_size for file in new.iterdir())
+        if size > LARGEST:
+            raise UserError(f"a base of {run} has {size:,} bytes, more than {LARGEST:,}")
+        for file in new.iterdir():
+            rename(file, out / file.name)
+    return size
+
+
+def _about(run: Path) -> dict[str, str]:
+    """What the weights file says of itself: the network, and its loss where it was trained."""
+    about: dict[str, Any] = {"network": read_network(run / WEIGHTS)}
+    best = read_best(run / WEIGHTS)
+    if best is not None:
+        about["best"] = best
+    return metadata_of(about)
+
+
+def _config(found: FoundModel) -> dict[str, Any]:
+    """The config of a run without its texts and their places."""
+    assert found.config is not None
+    origin = Origin(
+        knows_documents=found.config.origin.knows_documents,
+        alphabet=found.config.origin.alphabet,
+    )
+    config = RunConfig(found.config.model, found.config.training, origin)
+    content: dict[str, Any] = json.loads(config.to_json())
+    return content
+
+
+def _text_size(run: Path) -> int | None:
+    """The bytes of text that a run was planned for; None if it has no plan."""
+    try:
+        return int(read_plan(run)["text"]["size"])
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 if __name__ == "__main__":

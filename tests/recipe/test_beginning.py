@@ -226,7 +226,7 @@ def test_without_a_whole_base_a_training_says_so_in_a_line_and_goes_on_from_noth
         (tiny_base / WEIGHTS).unlink()
     elif damage == "cannot be read":
         refusal = PermissionError(13, "Permission denied", str(tiny_base / WEIGHTS))
-        monkeypatch.setattr("minigpt.runs.base._checksums", Mock(side_effect=refusal))
+        monkeypatch.setattr("minigpt.runs.base.checksums", Mock(side_effect=refusal))
     else:
         (tiny_base / CONFIG).write_text("{}")
     run = minigpt.train("my.txt", **SHORT)

@@ -10,8 +10,9 @@ import pytest
 from safetensors.numpy import load_file
 
 import minigpt
+from data.base.pack import write_base
 from minigpt import UserError
-from minigpt.runs.base import bytes_read, read_base, write_base
+from minigpt.runs.base import bytes_read, read_base
 from minigpt.runs.folder import CONFIG, PLAN, TOKENIZER, WEIGHTS
 from minigpt.runs.found import load_run
 from minigpt.runs.weights import read_best
@@ -99,7 +100,7 @@ def test_what_is_too_large_or_no_gpt_or_does_not_fit_into_float16_is_not_made_a_
         write_base(steep, tiny_base)
     with pytest.raises(UserError, match="is not a run"):
         write_base(workplace, tiny_base)
-    monkeypatch.setattr("minigpt.runs.base.LARGEST", 1000)
+    monkeypatch.setattr("data.base.pack.LARGEST", 1000)
     with pytest.raises(UserError, match="bytes, more than 1,000"):
         write_base(tiny_run, tiny_base)
 

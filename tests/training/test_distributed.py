@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from torch.distributed import TCPStore
 
 import minigpt
+from data.base.pack import write_base
 from minigpt import UserError
 from minigpt.recipe.run import resume_run
 from minigpt.runs import base
@@ -136,7 +137,7 @@ def place(forks: Forks, tiny_run: Path, tmp_path_factory: pytest.TempPathFactory
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"one {kind}")
         minigpt.train("chat.txt", only="otto", out="one of a speaker", **SETTINGS)
-        base.write_base(tiny_run, folder / base.BASE)
+        write_base(tiny_run, folder / base.BASE)
         monkeypatch.setattr(base, "base_folder", lambda: folder / base.BASE)
         minigpt.train("my.txt", out="one with the base", **TUNED)
         interrupted("by 1, 2 and 4", 2, **SETTINGS)
