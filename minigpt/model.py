@@ -4,32 +4,27 @@ One class is made of the parts that its `GPTConfig` names, whatever they are. Th
 comes from `minigpt.attention`.
 """
 
-import contextlib
 import functools
 import math
 import threading
-from collections.abc import Iterator
-from types import NoneType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from .attention import KeyValueCache, MultiHeadAttention, RotaryPositions
+from .attention import KeyValueCache, MultiHeadAttention
 from .attention.fused import is_transformed, linear_cross_entropy
 from .config import GPT_NAME, GPTConfig, named_shapes, weight_shapes
+from .networks import difference, named_parameters, unwrapped
+from .parts.norms import NORMS
+from .parts.positions import POSITIONS
 
 Caches = list[KeyValueCache]
 
 # Logits computed at once in an evaluation: on a CPU they stay in the cache.
 _LOGITS_ON_CPU = 1 << 20
 _LOGITS_ON_GPU = 1 << 24
-
-# The settings of a part are its plain attributes, apart from what acts in training only.
-_PLAIN = (bool, int, float, str, tuple, NoneType)
-_NOT_SETTINGS = ("training", "dropout")
 
 randomness = threading.local()  # a thread's dropout is drawn by its `generator`, or by torch's
 
@@ -88,7 +83,8 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        self.attention_norm = _norm(config)
+        norm = NORMS[config.norm]
+        self.attention_norm = norm.torch_form(config.emb_dim, config.norm_eps, config.bias)
         self.attention = MultiHeadAttention(
             config.emb_dim,
             config.emb_dim,
@@ -97,13 +93,13 @@ class TransformerBlock(nn.Module):
             config.num_heads,
             qkv_bias=config.bias,
             num_kv_heads=config.kv_heads,
-            rotary_base=config.rotary_base if config.positions == "rotary" else None,
             qk_norm=config.qk_norm,
             norm_eps=config.norm_eps,
             out_bias=config.bias,
             head_dim=config.head_size,
+            **POSITIONS[config.positions].in_attention(config),
         )
-        self.feed_forward_norm = _norm(config)
+        self.feed_forward_norm = norm.torch_form(config.emb_dim, config.norm_eps, config.bias)
         self.feed_forward = FeedForward(config)
         self.dropout = Dropout(config.dropout)
 
@@ -123,13 +119,12 @@ class GPT(nn.Module):
         self.config = config
 
         self.token_embedding = nn.Embedding(config.vocab_size, config.emb_dim)
-        self.position_embedding: nn.Embedding | None = None
-        if config.positions == "learned":
-            self.position_embedding = nn.Embedding(config.context_length, config.emb_dim)
+        self.position_embedding = POSITIONS[config.positions].vectors(config)
         self.dropout = Dropout(config.dropout)
 
         self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.num_layers))
-        self.final_norm = _norm(config)
+        norm = NORMS[config.norm]
+        self.final_norm = norm.torch_form(config.emb_dim, config.norm_eps, config.bias)
 
         self.head = nn.Linear(config.emb_dim, config.vocab_size, bias=False)
         if config.tie_embeddings:
@@ -267,12 +262,12 @@ class GPT(nn.Module):
         """Draw small weights: an untrained model gives all tokens about the same probability.
 
         As in GPT-2 (Radford et al. 2019, section 2.3): standard deviation 0.02, divided by
-        sqrt(2 * num_layers) for the projections into the residual stream. With rotary positions
-        these begin at zero, so that every block is the identity at first. A tied head then compares
-        each token's embedding with itself; long embeddings would make the model predict the token
-        it just read.
+        sqrt(2 * num_layers) for the projections into the residual stream. Without a vector for each
+        position these begin at zero, so that every block is the identity at first. A tied head then
+        compares each token's embedding with itself; long embeddings would make the model predict
+        the token it just read.
         """
-        as_gpt2 = self.config.positions == "learned"
+        as_gpt2 = self.position_embedding is not None
         embedding_std = 0.02 if as_gpt2 else min(0.02, 2.5 / self.config.emb_dim)
         residual_std = 0.02 / math.sqrt(2 * self.config.num_layers) if as_gpt2 else 0.0
 
@@ -289,78 +284,19 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, std=0.02)
 
 
-def unwrapped(model: nn.Module) -> nn.Module:
-    """A network without the wrappers that torch.compile and data parallelism put around it."""
-    while _is_wrapper(model):
-        model = next(model.children())
-    return model
-
-
-@contextlib.contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Within, the model is in evaluation mode; then each of its parts is in the mode it was in."""
-    with same_modes(model):
-        model.eval()
-        yield
-
-
-@contextlib.contextmanager
-def same_modes(model: nn.Module) -> Iterator[None]:
-    """Afterwards each part of the model is in the mode, training or not, that it was in."""
-    modes = {part: part.training for part in model.modules()}
-    try:
-        yield
-    finally:
-        for part, was_training in modes.items():
-            part.training = was_training
-
-
-def _is_wrapper(part: object) -> bool:
-    """Whether a part is a wrapper: it only computes what the network in it computes."""
-    # By its attribute: to import the class that torch.compile makes takes a second.
-    is_compiled = "_orig_mod" in getattr(part, "_modules", ())
-    return is_compiled or isinstance(part, DistributedDataParallel | DataParallel)
-
-
-def plain_name(model: nn.Module, name: str) -> str:
-    """The name of a part or tensor of a network, without what wrappers put into it: "_orig_mod" of
-    torch.compile, say."""
-    part: object = model
-    kept = []
-    for key in name.split("."):
-        if not _is_wrapper(part):
-            kept.append(key)
-        part = getattr(part, key, part)
-    return ".".join(kept)
-
-
-def named_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """The parameters of any network, each once, by their plain names."""
-    for name, parameter in model.named_parameters():
-        yield plain_name(model, name), parameter
-
-
-def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and saved buffers of any network by their plain names. A tensor with several
-    names, such as a tied head, comes once, by the first of them."""
-    tensors = dict[str, Tensor]()
-    seen = set[int]()
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if isinstance(tensor, Tensor) and id(tensor) not in seen:
-            seen.add(id(tensor))
-            tensors[plain_name(model, name)] = tensor.detach()
-    return tensors
-
-
 def without_weights(config: GPTConfig) -> GPT:
     """A GPT whose weights take neither memory nor random numbers; its tables are there."""
     with torch.device("meta"):
         model = GPT(config)
-    for part in model.modules():
-        if isinstance(part, RotaryPositions):
-            part.to_empty(device="cpu")
+    parts: list[Any] = list(model.modules())
+    for part in parts:
+        if dict(part.named_buffers(recurse=False)):
+            part.to_empty(device="cpu", recurse=False)
             part.reset_parameters()
     return model
+
+
+_usual = functools.lru_cache(maxsize=4)(without_weights)  # called again and again, for few configs
 
 
 def network_name(model: nn.Module) -> str:
@@ -377,67 +313,11 @@ def network_name(model: nn.Module) -> str:
     if type(gpt) is not GPT:
         name = type(gpt).__name__
         return name if name != GPT_NAME else "GPT of another package"
-
-    usual = dict(_usual(gpt.config).named_modules())
-    found = {
-        plain_name(gpt, path): part for path, part in gpt.named_modules() if not _is_wrapper(part)
-    }
-    for path, part in found.items():
-        if path not in usual or not _is_same_class(part, usual[path]):
-            return f"GPT with {type(part).__name__} as {path}"
-        if _is_changed(part, usual[path]) or not _has_same_buffers(part, usual[path]):
-            return f"GPT with a changed {path or 'forward'}"
-
-    if missing := usual.keys() - found.keys():
-        return f"GPT without {min(missing)}"
+    if (found := difference(gpt, _usual(gpt.config))) is not None:
+        return f"GPT {found}"
 
     shapes = {name: parameter.shape for name, parameter in named_parameters(gpt)}
     return GPT_NAME if shapes == dict(named_shapes(gpt.config)) else "GPT with other weights"
-
-
-def has_hooks(model: nn.Module) -> bool:
-    """Whether anything is called when a part of the network computes, which could change it."""
-    return any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
-
-
-_usual = functools.lru_cache(maxsize=4)(without_weights)  # called again and again, for few configs
-
-
-def _is_same_class(part: nn.Module, usual: nn.Module) -> bool:
-    """Whether two parts are of one class; in evaluation every dropout does the same."""
-    if type(usual) is Dropout:
-        return type(part) in (Dropout, nn.Dropout, nn.Identity)
-    return type(part) is type(usual)
-
-
-def _is_changed(part: nn.Module, usual: nn.Module) -> bool:
-    """Whether a part of the usual class computes something else in evaluation, the weights apart:
-    by a setting with another value, or a method that was replaced in this one object."""
-    own_methods = [name for name in vars(part) if callable(getattr(type(part), name, None))]
-    if own_methods:
-        return True
-    if type(usual) is Dropout:
-        return False
-
-    nothing = object()
-    return any(
-        vars(part).get(name, nothing) != value
-        for name, value in vars(usual).items()
-        if isinstance(value, _PLAIN) and name not in _NOT_SETTINGS and not name.startswith("_")
-    )
-
-
-def _has_same_buffers(part: nn.Module, usual: nn.Module) -> bool:
-    """Whether a part has the buffers of the usual part, saved or not. Values are compared in the
-    type of the part's buffers, and not on the device "meta", where there are none."""
-    buffers = dict(part.named_buffers(recurse=False))
-    expected = dict(usual.named_buffers(recurse=False))
-    if buffers.keys() != expected.keys():
-        return False
-    return all(
-        buffer.is_meta or torch.equal(buffer.cpu(), expected[name].to(buffer.dtype))
-        for name, buffer in buffers.items()
-    )
 
 
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
@@ -465,9 +345,3 @@ def attention_flops_per_token(config: GPTConfig, training: bool = True) -> int:
     q_dim = config.num_heads * config.head_size
     forward = config.num_layers * 2 * config.context_length * q_dim
     return 3 * forward if training else forward
-
-
-def _norm(config: GPTConfig) -> nn.Module:
-    if config.norm == "layer":
-        return nn.LayerNorm(config.emb_dim, config.norm_eps, bias=config.bias)
-    return nn.RMSNorm(config.emb_dim, config.norm_eps)

@@ -5,7 +5,6 @@ used on other devices, in compiled code and under the transforms of torch.func. 
 gradient of a gradient, too, of which the fast form would give only a part.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from .functional import attention_weights, causal_mask, later_keys
+from .functional import attention_weights, causal_mask
 
 _LOGITS = 1 << 18  # computed at once: they stay in the cache
 _LEAST_ROWS = 128  # of logits at once: with fewer, adding up the weight's gradient takes longer
@@ -133,15 +132,19 @@ class _CausalAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        T = queries.shape[1]
         scale = queries.shape[-1] ** -0.5
+        mask = queries.new_full((T, T), -math.inf).triu_(1)  # (T, T), to be added to the scores
+
         weights = []
         context = []
-        for start, end in _rows(queries):
-            q = queries[:, start:end]  # (n, end - start, d)
+        for start in range(0, T, _ROWS):
+            end = min(start + _ROWS, T)
+            q = queries[:, start:end]  # (n, rows, d)
             k = keys[:, :end]  # (n, end, d)
-            scores = torch.baddbmm(_mask(start, end, q.dtype), q, k.mT, alpha=scale)
-            weights.append(scores.softmax(dim=-1))  # (n, end - start, end)
-            context.append(weights[-1] @ values[:, :end])  # (n, end - start, d)
+            scores = torch.baddbmm(mask[start:end, :end], q, k.mT, alpha=scale)  # (n, rows, end)
+            weights.append(scores.softmax(dim=-1))  # (n, rows, end)
+            context.append(weights[-1] @ values[:, :end])  # (n, rows, d)
 
         ctx.save_for_backward(queries, keys, values, *weights)
         return torch.cat(context, dim=1)
@@ -149,31 +152,27 @@ class _CausalAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, values, *weights = ctx.saved_tensors
-        with torch.autocast("cpu", enabled=False):
-            if _must_be_differentiable():
+        if _must_be_differentiable():
+            with torch.autocast("cpu", enabled=False):
                 return _gradients_of_attention(queries, keys, values, grad)
-            return _CausalAttention._fast_backward(queries, keys, values, weights, grad)
 
-    @staticmethod
-    def _fast_backward(
-        queries: Tensor, keys: Tensor, values: Tensor, weights: list[Tensor], grad: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
         scale = queries.shape[-1] ** -0.5
-        grads = []  # of the queries
+        grad_queries = []
         grad_keys = torch.zeros_like(keys)
         grad_values = torch.zeros_like(values)
-        for (start, end), w in zip(_rows(queries), weights, strict=True):
-            q = queries[:, start:end]  # (n, end - start, d)
-            of_context = grad[:, start:end]  # (n, end - start, d)
-            of_weights = of_context @ values[:, :end].mT  # (n, end - start, end)
-            of_scores = torch._softmax_backward_data(of_weights, w, -1, w.dtype)
-            of_scores.mul_(scale)
+        with torch.autocast("cpu", enabled=False):
+            for start, w in zip(range(0, queries.shape[1], _ROWS), weights, strict=True):
+                end = w.shape[-1]
+                of_context = grad[:, start:end]  # (n, rows, d)
+                of_weights = of_context @ values[:, :end].mT  # (n, rows, end)
+                of_scores = torch._softmax_backward_data(of_weights, w, -1, w.dtype)
+                of_scores.mul_(scale)
 
-            grads.append(of_scores @ keys[:, :end])
-            grad_keys[:, :end] += of_scores.mT @ q
-            grad_values[:, :end] += w.mT @ of_context
+                grad_queries.append(of_scores @ keys[:, :end])  # (n, rows, d)
+                grad_keys[:, :end] += of_scores.mT @ queries[:, start:end]
+                grad_values[:, :end] += w.mT @ of_context
 
-        return torch.cat(grads, dim=1), grad_keys, grad_values
+        return torch.cat(grad_queries, dim=1), grad_keys, grad_values
 
 
 def _gradients_of_attention(
@@ -186,22 +185,6 @@ def _gradients_of_attention(
     mean = (weights * of_weights).sum(dim=-1, keepdim=True)  # (n, T, 1)
     of_scores = weights * (of_weights - mean) / math.sqrt(queries.shape[-1])  # (n, T, T)
     return of_scores @ keys, of_scores.mT @ queries, weights.mT @ grad
-
-
-def _rows(queries: Tensor) -> list[tuple[int, int]]:
-    T = queries.shape[-2]
-    return [(start, min(start + _ROWS, T)) for start in range(0, T, _ROWS)]
-
-
-@functools.lru_cache(maxsize=16)
-def _mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
-    """The causal mask of some queries as numbers to add to their scores: 0, or minus infinity for
-    a later key; ``(end - start, end)``."""
-    with torch.inference_mode(False):
-        forbidden = later_keys(start, end, "cpu")
-        return torch.zeros(forbidden.shape, dtype=dtype, device="cpu").masked_fill_(
-            forbidden, -math.inf
-        )
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

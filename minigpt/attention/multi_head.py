@@ -98,6 +98,8 @@ class MultiHeadAttention(nn.Module):
             heads (grouped-query attention, Ainslie et al. 2023). Default: num_heads.
         rotary_base: with a number, queries and keys are turned by their position
             (see :class:`minigpt.attention.RotaryPositions`). Default: no positions.
+        positions: in place of it, a module of your own that turns them: called, as that one is,
+            with vectors ``(..., T, head_dim)`` and the position of the first.
         qk_norm: whether queries and keys are RMS-normalised in each head, before turning.
         norm_eps: the epsilon of that normalisation.
         causal: whether a token attends only to itself and to earlier tokens.
@@ -111,8 +113,8 @@ class MultiHeadAttention(nn.Module):
 
     Raises:
         ValueError: if a size is below 1, d_out is not divisible by num_heads where head_dim is left
-            out, num_heads not by num_kv_heads, head_dim is odd with rotary positions, or dropout is
-            outside [0, 1).
+            out, num_heads not by num_kv_heads, head_dim is odd with rotary positions, there are
+            positions beside rotary_base, or dropout is outside [0, 1).
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = True,
         out_bias: bool = True,
         head_dim: int | None = None,
+        positions: nn.Module | None = None,
         process_heads: ProcessHeads | None = None,
     ):
         super().__init__()
@@ -143,6 +146,8 @@ class MultiHeadAttention(nn.Module):
             num_kv_heads=num_kv_heads,
             head_dim=1 if head_dim is None else head_dim,
         )
+        if rotary_base is not None and positions is not None:
+            raise ValueError("there are positions beside rotary_base; give one of them")
         if head_dim is None and d_out % num_heads:
             raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
         if num_heads % num_kv_heads:
@@ -168,9 +173,9 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(q_dim, d_out, bias=out_bias)
         self.query_norm = HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
         self.key_norm = HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
-        self.rotary: RotaryPositions | None = None
+        self.positions = positions
         if rotary_base is not None:
-            self.rotary = RotaryPositions(self.head_dim, context_length, rotary_base)
+            self.positions = RotaryPositions(self.head_dim, context_length, rotary_base)
 
     def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
         """Attend, in the fastest way that is right on the device (`attention` in fused.py).
@@ -201,7 +206,7 @@ class MultiHeadAttention(nn.Module):
             dropout=self.dropout if self.training else 0.0,
             causal=self.causal and T > 1 and start == 0,
         )  # (b, num_heads, T, head_dim)
-        return self._merge(context)
+        return self.out_proj(context.transpose(1, 2).flatten(-2))  # (b, T, d_out)
 
     def forward_with_weights(
         self, x: Tensor, cache: KeyValueCache | None = None
@@ -228,7 +233,7 @@ class MultiHeadAttention(nn.Module):
             mask=self._mask(x.shape[1], start, x.device),
             dropout=self.dropout if self.training else 0.0,
         )  # (b, num_heads, T, head_dim), (b, num_heads, T, S)
-        return self._merge(context), weights
+        return self.out_proj(context.transpose(1, 2).flatten(-2)), weights
 
     def _project(self, x: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries ``(b, num_heads, T, head_dim)``, keys and values ``(b, num_kv_heads, S,
@@ -244,28 +249,26 @@ class MultiHeadAttention(nn.Module):
         queries = self.query_norm(self._split(self.W_query(x)))  # (b, num_heads, T, head_dim)
         keys = self.key_norm(self._split(self.W_key(x)))  # (b, num_kv_heads, T, head_dim)
         values = self._split(self.W_value(x))  # (b, num_kv_heads, T, head_dim)
-        if self.rotary is not None:
-            queries = self.rotary(queries, start)
-            keys = self.rotary(keys, start)
-        queries, keys = self._processed(queries, keys, cache)
+        if self.positions is not None:
+            queries = self.positions(queries, start)
+            keys = self.positions(keys, start)
+        if self.process_heads is not None:
+            if cache is not None:
+                raise ValueError(
+                    "a layer with process_heads takes no cache: the function would see the new "
+                    "tokens without those before them"
+                )
+            queries, keys = self._processed(self.process_heads, queries, keys)
 
         if cache is not None:
             keys, values = cache.update(keys, values)
         return queries, keys, values
 
     def _processed(
-        self, queries: Tensor, keys: Tensor, cache: KeyValueCache | None
+        self, process_heads: ProcessHeads, queries: Tensor, keys: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What process_heads makes of queries and keys; without it, they themselves."""
-        if self.process_heads is None:
-            return queries, keys
-        if cache is not None:
-            raise ValueError(
-                "a layer with process_heads takes no cache: the function would see the new tokens "
-                "without those before them"
-            )
-
-        found = self.process_heads(queries, keys)
+        """What process_heads makes of queries and keys, of the same shapes."""
+        found = process_heads(queries, keys)
         shapes = [tuple(part.shape) for part in found]
         expected = [tuple(queries.shape), tuple(keys.shape)]
         if shapes != expected:
@@ -275,10 +278,6 @@ class MultiHeadAttention(nn.Module):
     def _split(self, x: Tensor) -> Tensor:
         """(b, T, heads * head_dim) -> (b, heads, T, head_dim)."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-
-    def _merge(self, context: Tensor) -> Tensor:
-        """Context vectors ``(b, num_heads, T, head_dim)``, projected to ``(b, T, d_out)``."""
-        return self.out_proj(context.transpose(1, 2).flatten(-2))
 
     def _mask(self, T: int, start: int, device: torch.device) -> Tensor | None:
         """Forbidden pairs ``(T, start + T)`` of queries whose first one follows `start` keys."""

@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
 from .. import UserError
+from ..parts import NormName, PositionsName
 from .checked import Base, Checked, Fraction, Probability, Size, require, setting
 
 _LARGEST_TABLE = 1 << 24  # numbers in a table of rotary positions
@@ -62,8 +63,8 @@ class GPTConfig(Checked):
     hidden_dim: Size | None = setting(
         None, "feed-forward width; 4 (gelu) or 8/3 (swiglu) times emb_dim if unset"
     )
-    norm: Literal["rms", "layer"] = setting(None, "RMSNorm or LayerNorm")
-    positions: Literal["rotary", "learned"] = setting(
+    norm: NormName = setting(None, "RMSNorm or LayerNorm")
+    positions: PositionsName = setting(
         None, "rotary: rotate queries and keys; learned: add a vector to each token's"
     )
     qk_norm: bool = setting(None, "RMSNorm of the queries and keys in each head")
@@ -88,8 +89,10 @@ class GPTConfig(Checked):
         super().__post_init__()
 
     def _check(self) -> None:
+        from ..parts.positions import POSITIONS  # with numpy, which takes a tenth of a second
+
         heads = self.num_heads
-        must_be_even = self.positions == "rotary"  # two components of a head turn together
+        must_be_even = POSITIONS[self.positions].turns_pairs
         if self.head_dim is None:
             divides = self.emb_dim % heads == 0
             require(self, "emb_dim", divides, f"a multiple of num_heads ({heads})")
@@ -156,15 +159,12 @@ def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     these tensors, and the number of parameters and the cost of a model follow from it. A tied head
     is the token embedding.
     """
+    from ..parts.norms import NORMS
+    from ..parts.positions import POSITIONS
+
     c = config
     q_dim = c.num_heads * c.head_size
     kv_dim = c.kv_heads * c.head_size
-
-    tables = {"token_embedding": (c.vocab_size, c.emb_dim)}
-    if c.positions == "learned":
-        tables["position_embedding"] = (c.context_length, c.emb_dim)
-    if not c.tie_embeddings:
-        tables["head"] = (c.vocab_size, c.emb_dim)
 
     matrices = {  # (out, in)
         "blocks.#.attention.W_query": (q_dim, c.emb_dim),
@@ -177,26 +177,23 @@ def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     if c.feed_forward == "swiglu":
         matrices["blocks.#.feed_forward.W_gate"] = (c.ff_dim, c.emb_dim)
 
-    norms = {
-        "blocks.#.attention_norm": (c.emb_dim,),
-        "blocks.#.feed_forward_norm": (c.emb_dim,),
-        "final_norm": (c.emb_dim,),
-    }
-    head_norms = {}
+    shapes: dict[str, tuple[int, ...]] = {"token_embedding.weight": (c.vocab_size, c.emb_dim)}
+    shapes |= POSITIONS[c.positions].shapes(c)
+    if not c.tie_embeddings:
+        shapes["head.weight"] = (c.vocab_size, c.emb_dim)
+
+    for name, shape in matrices.items():
+        shapes[f"{name}.weight"] = shape
+        if c.bias:
+            shapes[f"{name}.bias"] = shape[:1]
+
+    norm = NORMS[c.norm].shapes(c.emb_dim, c.bias)
+    for name in ("blocks.#.attention_norm", "blocks.#.feed_forward_norm", "final_norm"):
+        shapes |= {f"{name}.{parameter}": shape for parameter, shape in norm.items()}
     if c.qk_norm:
-        head_norms["blocks.#.attention.query_norm"] = (c.head_size,)
-        head_norms["blocks.#.attention.key_norm"] = (c.head_size,)
-
-    biased: dict[str, tuple[int, ...]] = {}
-    if c.bias:
-        biased |= matrices
-    if c.bias and c.norm == "layer":
-        biased |= norms
-
-    modules: dict[str, tuple[int, ...]] = {**tables, **matrices, **norms, **head_norms}
-    weights = {f"{name}.weight": shape for name, shape in modules.items()}
-    biases = {f"{name}.bias": shape[:1] for name, shape in biased.items()}
-    return weights | biases
+        shapes["blocks.#.attention.query_norm.weight"] = (c.head_size,)
+        shapes["blocks.#.attention.key_norm.weight"] = (c.head_size,)
+    return shapes
 
 
 def named_shapes(config: GPTConfig) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -113,7 +113,7 @@ def _parts(glass: NumpyGPT, token: int, reading: _Reading, heads_off: Heads) -> 
     """What each part adds to the centred logit of the token."""
     last = reading.streams[-1][0, -1]  # (emb_dim,)
     direction = _direction(glass, token)
-    along_stream = _before_norm(glass, direction, last)
+    along_stream = glass.final_norm.direction_before(direction, last)
     parts = {EMBEDDING: reading.streams[0][0, -1] @ along_stream}
     bias = 0.0
     if glass.final_norm.bias is not None:
@@ -161,20 +161,6 @@ def _direction(glass: NumpyGPT, token: int) -> NDArray[np.float64]:
     name = "token_embedding" if glass.config.tie_embeddings else "head"
     head = glass.weights[f"{name}.weight"]  # (vocab_size, emb_dim)
     return head[token] - head.mean(axis=0, dtype=np.float64)
-
-
-def _before_norm(glass: NumpyGPT, direction: NDArray[np.float64], x: Array) -> NDArray[np.float64]:
-    """What `direction` is before the final norm, whose scale is frozen at x: its dot product with a
-    part of x is what that part adds to the logit. All are ``(emb_dim,)``."""
-    norm = glass.final_norm
-    x = x.astype(np.float64)
-    if norm.centres:
-        x = x - x.mean()
-    direction = direction * norm.scale / np.sqrt(x @ x + norm.d_eps)
-
-    if norm.centres:  # (part - mean(part)) · direction  =  part · (direction - mean(direction))
-        direction = direction - direction.mean()
-    return direction
 
 
 def _words(

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..config import GPTConfig, check_shapes
+from ..parts.norms import NORMS, ScaledNorm
+from ..parts.positions import POSITIONS, NumpyTurn
 from .window import Array, TokenIds
 
 Weights = Mapping[str, Array]  # by the names of the torch model's parameters
@@ -51,20 +53,13 @@ class Cache(NamedTuple):
         return self
 
 
-class Rotation(NamedTuple):
-    """Rotary positions: cosines and sines of the angles by which pairs of components turn."""
-
-    cos: Array  # (..., 1, 1, head_dim / 2)
-    sin: Array  # (..., 1, 2, head_dim / 2): -sin for the first of a pair, sin for the second
-
-
-class Positions(NamedTuple):
+class NewTokens(NamedTuple):
     """The positions of T new tokens of each text. With them the longest text has S tokens."""
 
     in_text: Any  # a slice of T positions, if all texts are equally long; else (b, T)
     in_cache: tuple[Any, Any]  # the index (text, position) of the new tokens in (b, S)
     mask: Array | None  # (1 or b, 1, 1, T, S): -inf hides a key, 0 does not; None: nothing to hide
-    rotation: Rotation | None  # of the new tokens; None with learned positions
+    turn: NumpyTurn | None  # of the queries and keys of the new tokens; None: they are not turned
 
 
 class NumpyGPT:
@@ -76,9 +71,9 @@ class NumpyGPT:
         self.weights = weights
         self.context_length = config.context_length
         self.layers = [Layer(config, weights, f"blocks.{i}") for i in range(config.num_layers)]
-        self.final_norm = make_norm(config, weights, "final_norm")
+        self.final_norm = NORMS[config.norm].numpy_form(weights, "final_norm", config.norm_eps)
         self._head = Linear(weights, "token_embedding" if config.tie_embeddings else "head")
-        self._rotation = make_rotation(config) if config.positions == "rotary" else None
+        self._positions = POSITIONS[config.positions].numpy_form(config, weights)
 
     @property
     def num_parameters(self) -> int:
@@ -105,11 +100,11 @@ class NumpyGPT:
         S = int(cache.lengths.max()) + T
         if self.config.context_length < S:
             raise ValueError(f"{S} tokens do not fit into the model's context")
-        at = self._positions(cache.lengths, T, hidden)
+        at = self._new_tokens(cache.lengths, T, hidden)
 
         x = self.weights["token_embedding.weight"][token_ids]  # (b, T, emb_dim)
-        if self.config.positions == "learned":
-            x = x + self.weights["position_embedding.weight"][at.in_text]
+        if self._positions.vectors is not None:
+            x = x + self._positions.vectors[at.in_text]
         yield x, None
         yield from self._through_layers(x, cache, at, heads_off)
 
@@ -128,7 +123,7 @@ class NumpyGPT:
         before `layer` (from 0) is x ``(b, T, emb_dim)``."""
         b, T, _ = x.shape
         cache = self.new_cache(b)
-        at = self._positions(cache.lengths, T)
+        at = self._new_tokens(cache.lengths, T)
         return _last(self._through_layers(x, cache, at, heads_off, first=layer))
 
     @_without_warnings
@@ -168,7 +163,7 @@ class NumpyGPT:
         return cache if start is None else cache.fill(start)
 
     def _through_layers(
-        self, x: Array, cache: Cache, at: Positions, heads_off: Heads, first: int = 0
+        self, x: Array, cache: Cache, at: NewTokens, heads_off: Heads, first: int = 0
     ) -> Iterator[tuple[Array, Array]]:
         """The stream after each layer from `first` on, with its attention weights, where x
         ``(b, T, emb_dim)`` is the stream before `first`. The cache gets the keys and values."""
@@ -183,7 +178,7 @@ class NumpyGPT:
             x, weights = self.layers[i](x, keys[i], values[i], at, off)  # (b * T, emb_dim)
             yield x.reshape(b, T, -1), weights
 
-    def _positions(self, lengths: TokenIds, T: int, hidden: Sequence[int] = ()) -> Positions:
+    def _new_tokens(self, lengths: TokenIds, T: int, hidden: Sequence[int] = ()) -> NewTokens:
         """The positions of T more tokens of each text; ``lengths`` ``(b,)`` counts the tokens of
         each that are in the cache. `hidden` are positions of keys that they may not look at."""
         if any(position >= lengths.min() for position in hidden):
@@ -202,10 +197,10 @@ class NumpyGPT:
         is_hidden[..., list(hidden)] = True
         mask = np.where(is_hidden, -np.inf, _ZERO) if is_hidden.any() else None
 
-        rotation = self._rotation
-        if rotation is not None:
-            rotation = Rotation(rotation.cos[in_text], rotation.sin[in_text])
-        return Positions(in_text, (texts, in_text), mask, rotation)
+        turn = self._positions.turn
+        if turn is not None:
+            turn = turn.at(in_text)
+        return NewTokens(in_text, (texts, in_text), mask, turn)
 
 
 class Layer:
@@ -213,20 +208,21 @@ class Layer:
 
     def __init__(self, config: GPTConfig, weights: Weights, block: str):
         self.config = config
+        norm = NORMS[config.norm]
 
         attention = f"{block}.attention"
-        self.attention_norm = make_norm(config, weights, f"{attention}_norm")
+        self.attention_norm = norm.numpy_form(weights, f"{attention}_norm", config.norm_eps)
         # Keys come before queries, so that one slice takes both, to norm and turn them alike.
         matrices = [f"{attention}.{name}" for name in ("W_key", "W_query", "W_value")]
         self.W_key_query_value = Linear(weights, *matrices)  # one product for all three
         if config.qk_norm:
             of_heads = ["key_norm"] * config.kv_heads + ["query_norm"] * config.num_heads
             rows = [weights[f"{attention}.{name}.weight"] for name in of_heads]
-            self.key_query_norm = Norm(np.stack(rows), config.norm_eps)
+            self.key_query_norm = ScaledNorm(np.stack(rows), config.norm_eps)
         self.out_proj = Linear(weights, f"{attention}.out_proj")
 
         feed_forward = f"{block}.feed_forward"
-        self.feed_forward_norm = make_norm(config, weights, f"{feed_forward}_norm")
+        self.feed_forward_norm = norm.numpy_form(weights, f"{feed_forward}_norm", config.norm_eps)
         if config.feed_forward == "swiglu":
             self.W_in = Linear(weights, f"{feed_forward}.W_gate", f"{feed_forward}.W_in")
         else:
@@ -234,7 +230,7 @@ class Layer:
         self.W_out = Linear(weights, f"{feed_forward}.out_proj")
 
     def __call__(
-        self, x: Array, keys: Array, values: Array, at: Positions, off: list[int]
+        self, x: Array, keys: Array, values: Array, at: NewTokens, off: list[int]
     ) -> tuple[Array, Array]:
         """The stream after the block, by ``x + attention(norm(x))`` and then
         ``x + feed_forward(norm(x))``; and the attention weights. Arguments as of :meth:`attention`.
@@ -245,7 +241,7 @@ class Layer:
         return x, weights
 
     def attention(
-        self, x: Array, keys: Array, values: Array, at: Positions, off: list[int]
+        self, x: Array, keys: Array, values: Array, at: NewTokens, off: list[int]
     ) -> tuple[Array, Array]:
         """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads; and
         the attention weights ``(b, num_heads, T, S)``.
@@ -261,8 +257,8 @@ class Layer:
         keys_queries = projected[:, :, :-kv_heads]  # (b, T, kv_heads + num_heads, head_dim)
         if self.config.qk_norm:
             keys_queries = self.key_query_norm(keys_queries)
-        if at.rotation is not None:
-            keys_queries = turned(keys_queries, at.rotation)
+        if at.turn is not None:
+            keys_queries = at.turn(keys_queries)
 
         queries = keys_queries[:, :, kv_heads:]  # (b, T, num_heads, head_dim)
         keys[at.in_cache] = keys_queries[:, :, :kv_heads]  # (b, T, kv_heads, head_dim)
@@ -296,38 +292,6 @@ class Layer:
         gate = hidden[:, : self.config.ff_dim]
         hidden = hidden[:, self.config.ff_dim :]
         return self.W_out(silu(gate) * hidden)
-
-
-class Norm:
-    """RMSNorm, ``x / sqrt(mean(x²) + eps) * weight``; or LayerNorm, which centres x first and may
-    add a bias. Each vector of d numbers is normed by itself; with weights ``(heads, d)``, each head
-    has a row of them."""
-
-    def __init__(
-        self, weight: Array, eps: float, *, centres: bool = False, bias: Array | None = None
-    ):
-        # x / sqrt(x·x / d + eps) * weight  =  x / sqrt(x·x + d eps) * (sqrt(d) weight)
-        d = weight.shape[-1]
-        self.scale = weight * np.float32(math.sqrt(d))
-        self.d_eps = np.array(d * eps, np.float32)  # a 0-d array adds faster than a Python float
-        self.centres = centres
-        self.bias = bias
-
-    def __call__(self, x: Array) -> Array:  # (..., d) -> (..., d)
-        if self.centres:
-            x = x - np.add.reduce(x, axis=-1, keepdims=True) / x.shape[-1]
-        x = x / np.sqrt(np.vecdot(x, x)[..., None] + self.d_eps) * self.scale
-        return x if self.bias is None else x + self.bias
-
-
-def make_norm(config: GPTConfig, weights: Weights, name: str) -> Norm:
-    """The norm of this name, of the kind that the config names."""
-    return Norm(
-        weights[f"{name}.weight"],
-        config.norm_eps,
-        centres=config.norm == "layer",
-        bias=weights.get(f"{name}.bias"),
-    )
 
 
 class Linear:
@@ -369,25 +333,6 @@ def silu(x: Array) -> Array:
 def gelu(x: Array) -> Array:
     """``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³)))``."""
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
-
-
-def make_rotation(config: GPTConfig) -> Rotation:
-    """Turns by the angle ``t base^(-2i / head_dim)``, for each pair i and each position t of the
-    context."""
-    frequencies = config.rotary_base ** (-np.arange(0, config.head_size, 2) / config.head_size)
-    angles = np.outer(np.arange(config.context_length), frequencies)
-    angles = angles[:, None, None, :]  # (context_length, 1, 1, head_dim / 2)
-
-    sines = np.concatenate((-np.sin(angles), np.sin(angles)), axis=2)
-    return Rotation(np.cos(angles).astype(np.float32), sines.astype(np.float32))
-
-
-def turned(x: Array, rotation: Rotation) -> Array:
-    """Vectors ``(b, T, heads, head_dim)``, of which each pair of components i and
-    j = i + head_dim / 2 is turned by an angle: ``(x_i cos - x_j sin, x_j cos + x_i sin)``."""
-    pairs = x.reshape(*x.shape[:-1], 2, -1)  # (b, T, heads, 2, head_dim / 2)
-    swapped = pairs[..., ::-1, :]
-    return (pairs * rotation.cos + swapped * rotation.sin).reshape(x.shape)
 
 
 @_without_warnings

@@ -8,15 +8,8 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..model import (
-    Caches,
-    evaluating,
-    has_hooks,
-    network_name,
-    tensors_of,
-    unwrapped,
-    without_weights,
-)
+from ..model import Caches, network_name, without_weights
+from ..networks import evaluating, tensors_of, unwrapped
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 
@@ -115,7 +108,9 @@ def engine_of(model: nn.Module, context_length: int | None = None) -> NumpyGPT |
 
 
 def _is_exactly_gpt(model: nn.Module) -> bool:
-    return network_name(model) == GPT_NAME and not has_hooks(model)
+    """Whether it is a `GPT`, and nothing that could change it is called when a part computes."""
+    has_hooks = any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+    return network_name(model) == GPT_NAME and not has_hooks
 
 
 def torch_of(engine: NumpyGPT | TorchGPT) -> Any:

@@ -16,6 +16,8 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig
+from ..parts.norms import NORMS
+from ..parts.positions import POSITIONS
 from ..system.platforms import how_to_install
 from ..system.safetensors_files import Array
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
@@ -98,17 +100,13 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
     writer.add_block_count(config.num_layers)
     writer.add_feed_forward_length(config.ff_dim)
     writer.add_head_count(config.num_heads)
-    if config.norm == "layer":
-        writer.add_layer_norm_eps(config.norm_eps)
-    else:
-        writer.add_layer_norm_rms_eps(config.norm_eps)
 
-    if config.positions == "rotary":
-        writer.add_head_count_kv(config.kv_heads)
-        writer.add_key_length(config.head_size)
-        writer.add_value_length(config.head_size)
-        writer.add_rope_dimension_count(config.head_size)
-        writer.add_rope_freq_base(config.rotary_base)
+    epsilon = NORMS[config.norm].gguf_epsilon
+    for name, value in {
+        epsilon: config.norm_eps,
+        **POSITIONS[config.positions].gguf(config),
+    }.items():
+        getattr(writer, f"add_{name}")(value)
 
 
 class _Vocabulary(NamedTuple):

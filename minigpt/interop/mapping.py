@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig, from_dict, named_shapes
+from ..parts.positions import POSITIONS
 from ..system.safetensors_files import Array
 from .architectures import ARCHITECTURES, SUPPORTED, Module, architecture_of
 
@@ -44,13 +45,7 @@ def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
     }
     theirs |= {key: ours[field] for field, key in architecture.keys.items()}
     theirs |= {key: values[0] for key, values in architecture.fixed.items()}
-
-    if config.positions == "rotary":
-        # transformers 5 reads rope_parameters, 4 reads rope_theta.
-        theirs["rope_parameters"] = {"rope_type": "default", "rope_theta": config.rotary_base}
-    else:
-        theirs["embd_pdrop"] = config.dropout
-    return theirs
+    return theirs | POSITIONS[config.positions].huggingface(config)
 
 
 def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:

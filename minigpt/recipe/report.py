@@ -184,7 +184,7 @@ def say_run(trainer: "Trainer") -> None:
 
 def _keeping(trainer: "Trainer") -> str:
     """Of how many steps weights are kept, where, and how much of the disk they take."""
-    from ..model import tensors_of
+    from ..networks import tensors_of
 
     keep = trainer.config.keep
     steps = trainer.config.steps

@@ -14,7 +14,8 @@ from ..data.batches import Dataset
 from ..generation.results import visible
 from ..generation.torch_gpt import glass_of
 from ..measure.trained_writer import writer_of
-from ..model import evaluating, network_name
+from ..model import network_name
+from ..networks import evaluating
 from ..training.callbacks import Figures, Training
 from ..training.messages import say_text_of_a_model
 from .result import first_words

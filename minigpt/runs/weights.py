@@ -77,7 +77,8 @@ def load_weights(model: "nn.Module", path: Path) -> None:
     saved buffers. UserError if they do not fit or are damaged; the network then stays as it was."""
     import torch
 
-    from ..model import network_name, tensors_of
+    from ..model import network_name
+    from ..networks import tensors_of
 
     try:
         with safe_open(path, "pt") as file:

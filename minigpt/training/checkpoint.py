@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import Natural, TrainConfig, from_dict
-from ..model import network_name, tensors_of
+from ..model import network_name
+from ..networks import tensors_of
 from ..runs.folder import CHECKPOINT, DAMAGED, LAST, PREVIOUS
 from ..system.platforms import rename
 from ..system.safetensors_files import save_tensors

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence, to_predict, unmarked
 from ..data.dialogue.counted import IGNORED, MarkedTokens
-from ..model import evaluating
+from ..networks import evaluating
 from . import distributed, workers
 from .loss import token_cross_entropy
 from .precision import autocast

@@ -15,7 +15,8 @@ from torch import nn
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
-from ..model import GPT, tensors_of, unwrapped
+from ..model import GPT
+from ..networks import tensors_of, unwrapped
 from ..runs.folder import (
     BEST,
     CHECKPOINT,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import UserError
-from ..model import named_parameters
+from ..networks import named_parameters
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..data.source import check_context
-from ..model import GPT, evaluating, same_modes, unwrapped
+from ..model import GPT
+from ..networks import evaluating, same_modes, unwrapped
 from . import distributed, workers
 from .callbacks import check_callbacks
 from .lesson import as_lesson, check_lesson, threads_of

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
-from ..model import evaluating
+from ..networks import evaluating
 from ..runs.folder import EXPECTED, INTERPOLATION, is_kept
 from ..runs.listing import Run
 from . import distributed

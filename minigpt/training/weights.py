@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from ..model import named_parameters, tensors_of
+from ..networks import named_parameters, tensors_of
 
 _MEMORY = 0.1  # of the steps so far
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigpt.generation.explanation import Explanation, explain_token
-from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, gelu, silu, turned
+from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, gelu, silu
 from minigpt.generation.sampler import filtered, keep_top_k, penalise_repetition
 from minigpt.generation.scoring import log_softmax
 from minigpt.generation.window import Array
@@ -149,9 +149,9 @@ class Predicted:
         heads = projected.reshape(1, T, -1, config.head_size)[:, :, : -config.kv_heads]
         if config.qk_norm:
             heads = block.key_query_norm(heads)
-        rotation = self.glass._positions(np.zeros(1, int), T).rotation
-        if rotation is not None:
-            heads = turned(heads, rotation)
+        turn = self.glass._new_tokens(np.zeros(1, int), T).turn
+        if turn is not None:
+            heads = turn(heads)
         return heads[0, -1, config.kv_heads + head]
 
 

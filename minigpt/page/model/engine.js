@@ -11,6 +11,7 @@ export class Engine {
   constructor(config, weights) {
     const { token_embedding, position_embedding, blocks, final_norm, head } = nested(weights);
     this.config = config;
+    this.centres = config.norm === "layer"; // whether the norms take the mean away
     this.embedding = token_embedding.weight;
     this.positions = position_embedding?.weight; // with learned positions
     this.blocks = Object.values(blocks); // their names are numbers, which an object keeps in order
@@ -27,7 +28,7 @@ export class Engine {
 
   /** The norm of the config, of vectors as wide as the residual stream. */
   norm(x, part) {
-    return norm(x, part, this.config.norm_eps, this.config.norm === "layer");
+    return norm(x, part, this.config.norm_eps, this.centres);
   }
 
   /** The embedding of each token, and with learned positions a vector for its place: (T, emb_dim). */

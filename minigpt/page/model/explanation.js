@@ -76,13 +76,12 @@ function aboveTheMean(engine, token) {
 
 /** The same direction before the final norm, with the scale that the norm has at x. */
 function beforeTheNorm(engine, direction, x) {
-  const { norm, norm_eps } = engine.config;
-  const { scale } = statistics(x, norm_eps, norm === "layer");
+  const { scale } = statistics(x, engine.config.norm_eps, engine.centres);
   const weight = engine.finalNorm.weight.data;
   const before = direction.map((value, i) => value * weight[i] * scale);
 
   // (part - mean(part)) · direction  =  part · (direction - mean(direction))
-  const centre = norm === "layer" ? mean(before) : 0;
+  const centre = engine.centres ? mean(before) : 0;
   return before.map((value) => value - centre);
 }
 

@@ -167,8 +167,8 @@ function rowsOfUnits({ W_gate, W_in }, units) {
 /** The tokens whose logits rise the most if the stream moves in a direction; the scale of the final norm, the same for
  * all tokens, is left out. */
 function raisedTokens(engine, direction, sign) {
-  const { norm, emb_dim } = engine.config;
-  const mean = norm === "layer" ? direction.reduce((sum, x) => sum + x / emb_dim, 0) : 0;
+  const { emb_dim } = engine.config;
+  const mean = engine.centres ? direction.reduce((sum, x) => sum + x / emb_dim, 0) : 0;
   const weight = engine.finalNorm.weight.data;
   const after = direction.map((x, i) => sign * (x - mean) * weight[i]);
   const logits = linear(after, { weight: engine.head.weight }); // (vocab_size,)
