@@ -28,8 +28,6 @@ from ..system.platforms import rename
 from ..tokenizer import (
     ForeignTokenizer,
     Tokenizer,
-    TokenizerLike,
-    as_tokenizer,
     load_tokenizer,
     make_tokenizer,
 )
@@ -73,7 +71,7 @@ def prepare_tokens(
     source: Source,
     config: TextConfig,
     *,
-    tokenizer: TokenizerLike | None = None,
+    tokenizer: Tokenizer | None = None,
     cache: Path | None = None,
     say: Callable[[str], object] = lambda line: None,
     progress: Progress = lambda what, total: tqdm(disable=True),
@@ -84,11 +82,10 @@ def prepare_tokens(
     since nothing tells for certain whether another tokenizer would give the same tokens. `say` gets
     the lines that a person should read.
     """
-    given = None if tokenizer is None else as_tokenizer(tokenizer)
-    task = _Task(source, config, tokenizer=given, say=say, progress=progress)
+    task = _Task(source, config, tokenizer=tokenizer, say=say, progress=progress)
     place = (cache or cache_folder()) / FOLDER
 
-    is_foreign = isinstance(given, ForeignTokenizer)
+    is_foreign = isinstance(tokenizer, ForeignTokenizer)
     dataset = _without_cache(task, place) if is_foreign else _from_cache(task, place)
     dataset = replace(dataset, origin=source.origin(config))
     return dataset if config.only is None else _counting_only(dataset, config.only)
@@ -120,7 +117,9 @@ def _from_cache(task: _Task, place: Path) -> Dataset:
             task.say(f"{error}; making it again")
 
     with _writable(place), _only_process(folder, task.say):
-        dataset = _found(folder)  # another process may have made it meanwhile
+        dataset = None
+        with contextlib.suppress(UserError):
+            dataset = open_dataset(folder)  # another process may have made it meanwhile
         if dataset is None:
             _make(task, folder)
             dataset = open_dataset(folder)
@@ -148,12 +147,6 @@ def _key(task: _Task) -> str:
     if is_learned and task.source.has_turns:
         parts["turns"] = True
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def _found(folder: Path) -> Dataset | None:
-    with contextlib.suppress(UserError):
-        return open_dataset(folder)
-    return None
 
 
 def open_dataset(folder: Path) -> Dataset:

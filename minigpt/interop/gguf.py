@@ -22,8 +22,7 @@ from ..system.platforms import how_to_install
 from ..system.safetensors_files import Array
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
-from ..tokenizer.chunked_encoding import GPT2_PATTERN, PATTERNS
-from ..tokenizer.library import word_pattern
+from ..tokenizer.chunked_encoding import GPT2_PATTERN, PATTERNS, word_pattern
 from .architectures import architecture_of
 from .chat import ChatFormat
 from .mapping import Weights, numbered, numbered_modules, stacked

@@ -22,8 +22,7 @@ from ..runs.found import FoundModel
 from ..system.safetensors_files import Array
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
-from ..tokenizer.chunked_encoding import PATTERNS
-from ..tokenizer.library import word_pattern
+from ..tokenizer.chunked_encoding import PATTERNS, word_pattern
 from .about import facts, history, openings
 
 LARGEST = 40_000_000  # parameters

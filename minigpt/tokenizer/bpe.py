@@ -76,7 +76,7 @@ class BytePairTokenizer(Tokenizer):
         model = tokenizers.models.BPE(vocab | names, merges_by_id(vocab))
         tokenizer = tokenizers.Tokenizer(model)
         _set_byte_level(tokenizer, tokenizers.Regex(self.encoding._pat_str))
-        tokenizer.add_special_tokens(sorted(names, key=lambda name: names[name]))
+        tokenizer.add_special_tokens(sorted(names, key=names.__getitem__))
         return tokenizer.to_str()
 
 
@@ -194,7 +194,7 @@ def merges_by_id(vocab: dict[AnyStr, int]) -> list[tuple[AnyStr, AnyStr]]:
     Hugging Face format does the same.
     """
     pairs = []
-    for token in sorted(vocab, key=lambda token: vocab[token]):
+    for token in sorted(vocab, key=vocab.__getitem__):
         for i in range(1, len(token)):
             left = token[:i]
             right = token[i:]

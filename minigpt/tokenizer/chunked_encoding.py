@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,30 @@ PATTERNS = {
         r"\p{N}|'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?[^\s\p{L}\p{N}]++|\s++(?=\p{N}|$)|\s+(?!\S)|\s"
     ),
 }
+
+
+def word_pattern(pre_tokenizer: Any) -> str | None:
+    """The pattern that cuts a text into words before bytes are merged, by what a `tokenizer.json`
+    says; None if words are cut in another way."""
+    match pre_tokenizer:
+        case {"type": "ByteLevel", **options} if options.get("use_regex", True):
+            return GPT2_PATTERN
+        case {
+            "pretokenizers": [
+                {"type": "Digits", "individual_digits": True},
+                {"type": "ByteLevel", "add_prefix_space": False, **options},
+            ]
+        } if options.get("use_regex", True):
+            return PATTERNS["smollm"]
+        case {
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"} as split,
+                {"type": "ByteLevel", "use_regex": False},
+            ]
+        } if not split["invert"]:
+            return str(pattern)
+    return None
+
 
 # No pattern matches across these places, or looks across them: before white space that follows a
 # letter or digit; before a letter or digit that follows a line end, if only one line end; ...

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import UserError
 from .base import END_OF_TEXT, Tokenizer, UnknownCharacter, check_is_unicode
-from .chunked_encoding import GPT2_PATTERN, NOWHERE, PATTERNS, places_to_cut
+from .chunked_encoding import NOWHERE, places_to_cut, word_pattern
 
 _SAMPLE = "A cat's 12.5 \t\r\n Ω² caf\u00e9 日本 👩\u200d👧  "
 
@@ -64,29 +64,6 @@ class LibraryTokenizer(Tokenizer):
     def to_json(self) -> str:
         text: str = self._library.to_str()
         return text
-
-
-def word_pattern(pre_tokenizer: Any) -> str | None:
-    """The pattern that cuts a text into words before bytes are merged; None if words are cut in
-    another way."""
-    match pre_tokenizer:
-        case {"type": "ByteLevel", **options} if options.get("use_regex", True):
-            return GPT2_PATTERN
-        case {
-            "pretokenizers": [
-                {"type": "Digits", "individual_digits": True},
-                {"type": "ByteLevel", "add_prefix_space": False, **options},
-            ]
-        } if options.get("use_regex", True):
-            return PATTERNS["smollm"]
-        case {
-            "pretokenizers": [
-                {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"} as split,
-                {"type": "ByteLevel", "use_regex": False},
-            ]
-        } if not split["invert"]:
-            return str(pattern)
-    return None
 
 
 def _places_to_cut(data: dict[str, Any]) -> re.Pattern[str]:

@@ -3,7 +3,6 @@ and `merges.txt` of older GPT-2 models. Data only.
 """
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from .. import UserError
 from .base import END_OF_TEXT, Tokenizer
 from .bpe import BytePairTokenizer, merges_by_id, printable_to_bytes
 from .characters import CharacterTokenizer
-from .chunked_encoding import PATTERNS
-from .library import LibraryTokenizer, one_line, word_pattern
+from .chunked_encoding import PATTERNS, word_pattern
+from .library import LibraryTokenizer, one_line
 
 _PLAIN_TEXT = "\n" + "".join(map(chr, range(32, 127)))
 FOREIGN = "foreign_tokenizer"  # the key under which a run describes somebody else's
@@ -128,18 +127,15 @@ def _tokenizer(data: dict[str, Any], vocab_size: int) -> Tokenizer:
 
     vocab: dict[str, int] = data["model"]["vocab"]
     added = {token["content"]: token["id"] for token in data["added_tokens"]}
-    _check_ids([*vocab.values(), *added.values()])
+    ids: list[object] = [*vocab.values(), *added.values()]
+    if not all(isinstance(i, int) and i >= 0 for i in ids):
+        raise ValueError("ids must be non-negative integers")
     if END_OF_TEXT not in added:
         raise ValueError(f"it has no {END_OF_TEXT}")
 
     if kind == "WordLevel":
         return _character_tokenizer(vocab, added)
     return _byte_pair_tokenizer(_with_all_names(data, vocab | added, vocab_size))
-
-
-def _check_ids(ids: Iterable[object]) -> None:
-    if not all(isinstance(i, int) and i >= 0 for i in ids):
-        raise ValueError("ids must be non-negative integers")
 
 
 def _character_tokenizer(vocab: dict[str, int], specials: dict[str, int]) -> CharacterTokenizer:

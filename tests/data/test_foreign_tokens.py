@@ -26,7 +26,11 @@ def prepared(
     file = write(folder / "a.jsonl", json_lines(texts))
     text = TextConfig(files=(str(file),), **config)
     return prepare_tokens(
-        find_source(text), text, tokenizer=tokenizer, cache=folder / "cache", say=say
+        find_source(text),
+        text,
+        tokenizer=as_tokenizer(tokenizer),
+        cache=folder / "cache",
+        say=say,
     )
 
 
