@@ -191,6 +191,78 @@ def test_6_the_rates_of_groups_move_in_proportion(dataset: Dataset) -> None:
     assert max(rates)[0] <= 1e-3 and rates[-1][0] < 2e-4
 
 
+# A schedule of one's own
+
+
+class Rates:
+    """The share that is done before each step, and the rates of the steps."""
+
+    def __init__(self) -> None:
+        self.done: list[float] = []
+        self.rates: list[float] = []
+
+    def __call__(self, done: float) -> float:
+        self.done.append(done)
+        return 1.0 - done / 2
+
+    def on_step(self, trainer: Trainer, figures: dict[str, Any]) -> None:
+        (group,) = {group["lr"] for group in trainer.optimizers[0].param_groups}
+        assert figures["learning_rate"] == group
+        self.rates.append(group)
+
+
+def test_a_schedule_says_which_share_of_the_highest_rate_a_step_has(dataset: Dataset) -> None:
+    config = replace(CONFIG, learning_rate=1e-3)
+    seen = Rates()
+    trainer = Trainer(GPT(SHAPE), dataset, config, schedule=seen, callbacks=[seen])
+    trainer.train()
+    assert seen.done == [step / 12 for step in range(12)]
+    assert seen.rates == [1e-3 * (1.0 - done / 2) for done in seen.done]
+    assert {group["lr"] for group in trainer.optimizers[0].param_groups} == {1e-3}  # afterwards
+
+
+def test_a_constant_schedule_is_that_of_a_config_without_rise_and_fall(dataset: Dataset) -> None:
+    def train(**changes: Any) -> Trainer:
+        torch.manual_seed(0)
+        config = replace(CONFIG, warmup_ratio=0.0, min_lr_ratio=changes.pop("min_lr_ratio", 0.0))
+        trainer = Trainer(GPT(SHAPE), dataset, config, **changes)
+        trainer.train()
+        return trainer
+
+    constant, usual = train(schedule=lambda done: 1.0), train(min_lr_ratio=1.0)
+    assert_equal(bits(constant), bits(usual))
+
+
+def test_a_training_with_a_schedule_is_resumed_bit_for_bit(dataset: Dataset) -> None:
+    def train(out: str, *callbacks: object) -> Trainer:
+        torch.manual_seed(0)
+        own: Any = {"schedule": Rates(), "callbacks": callbacks}
+        return Trainer(GPT(SHAPE), dataset, CONFIG, out=out, **own)
+
+    whole, parts = train("runs/whole"), train("runs/parts")
+    whole.train()
+    with pytest.raises(ZeroDivisionError):
+        train("runs/parts", Fails(5)).train()
+    parts.resume()
+    assert_equal(bits(parts), bits(whole))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        ("cosine", "schedule must be a function of the share that is done, got str"),
+        (lambda done: None, "schedule must return a number, got NoneType"),
+    ],
+    ids=["a name", "None"],
+)
+def test_what_is_no_schedule_is_refused(schedule: Any, words: str, dataset: Dataset) -> None:
+    with pytest.raises(UserError, match=words):
+        Trainer(GPT(SHAPE), dataset, CONFIG, schedule=schedule).train()
+
+
+# Resuming
+
+
 KINDS: dict[str, Any] = {
     "Lion": lambda model: [Lion(model.parameters(), lr=3e-3)],
     "SGD": lambda model: [SGD(model.parameters(), lr=0.1, momentum=0.9)],

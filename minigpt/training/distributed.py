@@ -190,7 +190,10 @@ def gather(value: T) -> list[T]:
 
 def highest(*numbers: float) -> list[float]:
     """The highest value of each number on any rank."""
-    return [max(values) for values in zip(*gather(numbers), strict=True)]
+    found = torch.tensor(numbers, dtype=torch.float64)
+    if world_size() > 1:
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+    return found.tolist()
 
 
 def mean(*numbers: float) -> list[float]:

@@ -46,6 +46,10 @@ def no_first_token(ids: NDArray[np.int64], logits: NDArray[np.float32]) -> NDArr
     return logits
 
 
+def constant(done: float) -> float:
+    return 1.0
+
+
 def own_optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
     return [torch.optim.SGD(model.parameters(), lr=0.1)]
 
@@ -70,7 +74,14 @@ def train_mine(text: Path) -> float:
     dataset = minigpt.prepare(text, vocab_size=400)
     model = Mine(GPTConfig(vocab_size=dataset.tokenizer.vocab_size, emb_dim=32))
     config = TrainConfig(steps=20, device="cpu")
-    trainer = Trainer(model, dataset, config, optimizers=own_optimizers, callbacks=[Enough()])
+    trainer = Trainer(
+        model,
+        dataset,
+        config,
+        optimizers=own_optimizers,
+        schedule=constant,
+        callbacks=[Enough()],
+    )
     trainer.train()
 
     token_ids = torch.zeros(1, 8, dtype=torch.long)  # (b, T)
