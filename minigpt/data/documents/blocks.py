@@ -1,6 +1,9 @@
-"""Paragraphs and headings, as the readers of documents find them, and how they become documents."""
+"""Paragraphs and headings, as the readers of documents find them, how they become documents, and
+which styles hide them.
+"""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -109,3 +112,27 @@ def _with_gaps(lines: Iterable[Block]) -> list[Block]:
 
 def _length(block: Block) -> int:
     return len(block.text)
+
+
+# Styles
+
+
+@dataclass
+class Style:
+    """The format of paragraphs or of characters."""
+
+    name: str = ""  # in lower case
+    base: str = ""  # the id of the style on which it is based
+    is_hidden: bool | None = None  # None if it does not say
+
+
+def is_hidden_by(style: str, styles: Mapping[str, Style]) -> bool | None:
+    """Whether a style hides what has it; None if neither it nor what it is based on says."""
+    seen = set()
+    while style in styles and style not in seen:
+        seen.add(style)
+        found = styles[style]
+        if found.is_hidden is not None:
+            return found.is_hidden
+        style = found.base
+    return None

@@ -3,10 +3,9 @@ footnotes, comments, deleted and hidden text and tables of contents."""
 
 from collections.abc import Iterable, Iterator
 
-from .blocks import Block, chapters, documents_of, verses, with_line_breaks
+from .blocks import Block, Style, chapters, documents_of, is_hidden_by, verses, with_line_breaks
 from .content import Content
 from .document import Document, Report, Unreadable
-from .styles import Style, is_hidden_by
 from .table_rows import TextWithTables
 from .xml import End, Event, Start, events
 from .zipped import opened_zip, part_of
