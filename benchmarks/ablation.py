@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import minigpt
-from minigpt.config import PLANNED, TextConfig, TrainConfig
+from minigpt.config import EARLY, PLANNED, TextConfig, TrainConfig
 from minigpt.data import batches
 from minigpt.data.source import find_source
 from minigpt.model import GPT
@@ -47,11 +47,9 @@ from minigpt.recipe.text_stats import measure_text
 from minigpt.training import trainer
 from minigpt.training.candidates import Candidate
 from minigpt.training.checkpoint import Learner, TrainingState
-from minigpt.training.descent import GradientDescent
-from minigpt.training.gradients import BatchResult
+from minigpt.training.evaluation import Validation
 from minigpt.training.precision import choose_precision
-from minigpt.training.schedule import EARLY
-from minigpt.training.validation import Validation
+from minigpt.training.step import BatchResult, GradientDescent
 from minigpt.training.weights import WeightAverage
 
 TALES = Path(__file__).parent.parent / "data/tales.txt"

@@ -18,10 +18,11 @@ import torch
 from ablation import python_sources
 from numpy.typing import NDArray
 
+from minigpt.data.batches import windows_side_by_side
 from minigpt.runs.folder import WEIGHTS
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import Tokenizer
-from minigpt.training.evaluation import evaluate_tokens
+from minigpt.training.evaluation import evaluate_windows
 
 ROOT = Path(__file__).resolve().parent.parent
 JUDGING = ("diary", "letters", "children", "technical", "novels")  # .txt, in the folder
@@ -123,12 +124,12 @@ def tokens_of(tokenizer: Tokenizer, documents: Iterable[str]) -> Ids:
 def bits_per_byte(found: FoundModel, tokens: Ids, most: int = 1 << 17) -> float:
     """A model's loss on tokens ``(n,)``, in windows side by side as in training; of more than
     `most` tokens, in windows spread over them."""
-    result = evaluate_tokens(
+    context_length = found.glass.config.context_length
+    result = evaluate_windows(
         found.model,
-        tokens,
+        windows_side_by_side(tokens, context_length, most),
         torch.tensor(found.tokenizer.byte_lengths()),
-        context_length=found.glass.config.context_length,
-        max_tokens=most,
+        context_length=context_length,
     )
     return result.bits_per_byte
 

@@ -15,11 +15,11 @@ import numpy as np
 from judging import bits_per_byte, tokens_of
 from measuring import MADE
 
+from minigpt.data.batches import windows_side_by_side
 from minigpt.data.corpus import Corpus, Part, encode
 from minigpt.data.counting import CountingModel, fit_in_time
 from minigpt.runs.find import find_model
 from minigpt.tokenizer import Tokenizer
-from minigpt.training.evaluation import spread_windows
 
 COUNTED = 12_000_000  # characters
 COUNTING_SECONDS = 30.0
@@ -36,7 +36,7 @@ def main() -> None:
     table = {}
     for kind, documents in by_kind(given.validation).items():
         tokens = tokens_of(found.tokenizer, documents)
-        windows = spread_windows(tokens, context_length, given.tokens)
+        windows = windows_side_by_side(tokens, context_length, given.tokens)
         figures = {
             "the base": bits_per_byte(found, tokens, given.tokens),
             "counting": counting.bits_per_byte(windows, lengths),

@@ -20,13 +20,13 @@ import numpy as np
 import torch
 
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
-from minigpt.data.batches import Dataset
+from minigpt.data.batches import Dataset, make_batches
 from minigpt.devices.memory import is_out_of_memory
 from minigpt.model import GPT, flops_per_token
 from minigpt.training.checkpoint import Learner, TrainingState
-from minigpt.training.descent import GradientDescent
 from minigpt.training.optimizer import chosen_optimizers
 from minigpt.training.precision import Precision
+from minigpt.training.step import GradientDescent
 
 RESULTS = Path(__file__).parent / "results"
 SHAPES: dict[str, dict[str, Any]] = {
@@ -121,12 +121,13 @@ def measured(
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     model = GPT(shape).to(device)
+    tokens = 20 * shape.context_length * training.batch_size
+    dataset = random_dataset(shape.vocab_size, tokens)
     descent = GradientDescent(
         Learner.of(model, chosen_optimizers(None, model, training), training),
-        random_dataset(shape.vocab_size, tokens=20 * shape.context_length * training.batch_size),
+        make_batches(dataset, training, shape.context_length),
         training,
         loss=None,
-        context_length=shape.context_length,
         byte_lengths=torch.ones(shape.vocab_size, dtype=torch.int64),
     )
     state = TrainingState()

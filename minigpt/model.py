@@ -171,20 +171,19 @@ class GPT(nn.Module):
     def token_losses(self, token_ids: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """The cross-entropy of single tokens, without gradients, and which are guessed right.
 
-        Only a few rows of logits are in memory at a time.
+        Logits are computed for targets that count, and only a few rows are in memory at a time.
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
-            targets: ``(b, n)``, the tokens that follow the last n positions, n <= T; -100 where
-                none counts.
+            targets: ``(b, T)``, the token that follows each position; -100 where none counts.
 
         Returns:
-            The cross-entropy of each target in nats, ``(b, n)``, in float32 or wider, 0 where none
+            The cross-entropy of each target in nats, ``(b, T)``, in float32 or wider, 0 where none
             counts; and whether the target is the token that the model finds likeliest there,
-            ``(b, n)``.
+            ``(b, T)``.
         """
-        n = targets.shape[1]
-        x = self._features(token_ids)[:, -n:].flatten(0, 1)  # (b * n, emb_dim)
+        places = (targets >= 0).flatten().nonzero().flatten()  # (n,), of those that count
+        x = self._features(token_ids).flatten(0, 1)  # (b * T, emb_dim)
 
         wide = torch.promote_types(x.dtype, torch.float32)
         device = x.device.type
@@ -193,12 +192,14 @@ class GPT(nn.Module):
 
         logits_at_once = _LOGITS_ON_CPU if device == "cpu" else _LOGITS_ON_GPU
         rows = max(logits_at_once // len(weight), 1)
-        losses, are_right = [], []
-        for xs, ts in zip(x.split(rows), targets.flatten().split(rows), strict=True):
-            logits = F.linear(xs.to(dtype), weight).to(wide)  # (rows, vocab_size)
-            losses.append(F.cross_entropy(logits, ts, reduction="none"))  # (rows,)
-            are_right.append(logits.argmax(-1) == ts)  # (rows,)
-        return torch.cat(losses).view(targets.shape), torch.cat(are_right).view(targets.shape)
+        losses = x.new_zeros(targets.numel(), dtype=wide)  # (b * T,)
+        are_right = x.new_zeros(targets.numel(), dtype=torch.bool)  # (b * T,)
+        for some in places.split(rows):
+            ts = targets.flatten()[some]  # (rows,)
+            logits = F.linear(x[some].to(dtype), weight).to(wide)  # (rows, vocab_size)
+            losses[some] = F.cross_entropy(logits, ts, reduction="none")
+            are_right[some] = logits.argmax(-1) == ts
+        return losses.view(targets.shape), are_right.view(targets.shape)
 
     def _features(self, token_ids: Tensor, caches: Caches | None = None) -> Tensor:
         """What the head sees, ``(b, T, emb_dim)``."""

@@ -22,8 +22,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pictures import AMBER, BLUE, PURPLE, QUIET, heatmap
 
+from minigpt.data.batches import windows_side_by_side
 from minigpt.data.counting import CountingModel
-from minigpt.training.evaluation import spread_windows
 
 # %% [markdown]
 # ## A text, in two parts
@@ -374,7 +374,8 @@ assert costs_falling_back[best - 1] < min(costs_held_out) - 0.1
 # %%
 training_numbers = np.array([number_of[character] for character in training])
 package = CountingModel(training_numbers, vocab_size=V)  # n = 5
-cost_of_package = package.bits_per_byte([numbers], byte_lengths=np.ones(V, int))
+window = (numbers[:-1], numbers[1:])  # what is read, and what follows each of these
+cost_of_package = package.bits_per_byte([window], byte_lengths=np.ones(V, int))
 
 by_hand = mean_cost(np.exp(package.log_probabilities(numbers)[1:]))
 np.testing.assert_allclose(cost_of_package, by_hand)  # the mean that we know from above
@@ -383,8 +384,7 @@ assert cost_of_package < min(costs_falling_back)
 
 # %%
 every_n = [
-    CountingModel(training_numbers, V, order=n).bits_per_byte([numbers], np.ones(V, int))
-    for n in ns
+    CountingModel(training_numbers, V, order=n).bits_per_byte([window], np.ones(V, int)) for n in ns
 ]
 np.testing.assert_allclose(every_n[4], cost_of_package)
 np.testing.assert_allclose(every_n[:2], [cost_of_loaded, cost_of_pairs], atol=0.01)
@@ -408,7 +408,7 @@ plt.show()
 # text". (In this text every character is one byte. The 62nd token marks the end of a document.)
 
 # %%
-windows = spread_windows(numbers, context_length=256, max_tokens=len(numbers))
+windows = windows_side_by_side(numbers, context_length=256, max_tokens=len(numbers))
 reported = CountingModel(training_numbers, V + 1).bits_per_byte(windows, np.ones(V + 1, int))
 print(f"{reported:.3f}")
 assert round(reported, 3) == 1.976

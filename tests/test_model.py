@@ -163,18 +163,21 @@ def test_a_target_of_minus_100_does_not_count(
 def test_the_losses_of_tokens_are_those_of_their_logits(
     kind: str, n: int, tied: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the last n, whether their logits are computed at once or two rows at a time."""
+    """Of the last n, the only ones that count, at once or two rows at a time."""
     model, inputs, targets = gpt(kind, tie_embeddings=tied), ids(3, 7), ids(3, 7, seed=1)
     logits = model(inputs)
     targets[0] = logits[0].argmax(-1)  # guessed right
     every = -logits.log_softmax(-1).gather(-1, targets[..., None]).squeeze(-1)  # (3, 7)
     are_right = logits.argmax(-1) == targets
+    of_last = targets.clone()
+    of_last[:, :-n] = -100
     for size in (1 << 20, 2 * VOCAB):
         monkeypatch.setattr("minigpt.model._LOGITS_ON_CPU", size)
-        found, is_right = model.token_losses(inputs, targets[:, -n:])
-        assert torch.equal(is_right, are_right[:, -n:]) and is_right[0].all()
-        assert found.shape == (3, n) and not found.requires_grad
-        torch.testing.assert_close(found, every[:, -n:].detach())
+        found, is_right = model.token_losses(inputs, of_last)
+        assert found.shape == is_right.shape == (3, 7) and not found.requires_grad
+        assert torch.equal(is_right[:, -n:], are_right[:, -n:]) and is_right[0, -n:].all()
+        torch.testing.assert_close(found[:, -n:], every[:, -n:].detach())
+        assert not found[:, :-n].any() and not is_right[:, :-n].any()
 
 
 def test_the_losses_of_tokens_are_computed_in_the_precision_asked_for() -> None:

@@ -15,7 +15,7 @@ import h11
 import pytest
 from packaging.requirements import Requirement
 
-from minigpt.config import ReadingConfig, SampleConfig, TrainConfig, count_parameters
+from minigpt.config import EARLY, ReadingConfig, SampleConfig, TrainConfig, count_parameters
 from minigpt.data import copies, counting, source
 from minigpt.data.documents import apart, blocks, content, epub, rows, xml, zipped
 from minigpt.generation import continuation
@@ -26,7 +26,7 @@ from minigpt.runs import journal
 from minigpt.runs.folder import NEARLY, read_config
 from minigpt.serve.settings import BODY, CLIENTS_OF_A_TEXT, GRACE, PATIENCE, Order, ServeConfig
 from minigpt.studio.texts import planning, reading, store
-from minigpt.training import candidates, compilation, schedule, weights
+from minigpt.training import candidates, compilation, weights
 
 from .conftest import real_base_folder
 
@@ -142,7 +142,7 @@ PROMISES = {
         f"{split:.0%} of its tokens are split into two shorter ones",
         f"is {decay(2) - decay(1):.1f} per reading, up to {decay(99, is_tied=False)}, or up to "
         f"{decay(99):.0f} with one table",
-        f"The first {word(round(5 * schedule.EARLY))} fifths are harder.",
+        f"The first {word(round(5 * EARLY))} fifths are harder.",
         f"There are {word(TrainConfig.num_evals)}. If {word(TrainConfig.num_evals)} would take "
         f"more than a {part(plan._SHARE_OF_EVALUATIONS)} of the time",
         f"and at least {rules._QUICK // 10**6} MB",

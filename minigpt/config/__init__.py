@@ -27,6 +27,7 @@ from .network import (
 )
 from .reading import ReadingConfig
 from .settings import (
+    EARLY,
     FROM_NOTHING,
     PLANNED,
     SHAPE,
@@ -44,6 +45,7 @@ from .settings import (
 )
 
 __all__ = [
+    "EARLY",
     "FROM_NOTHING",
     "GPT_NAME",
     "PARTS",

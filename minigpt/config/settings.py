@@ -49,6 +49,7 @@ PLANNED = (
 SHAPE = ("vocab_size", "emb_dim", "num_layers", "num_heads", "tie_embeddings")
 SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
 FROM_NOTHING = "none"  # for `init`
+EARLY = 0.8  # of a training, in which tokens are split and the context is shorter
 
 
 @dataclass(frozen=True)

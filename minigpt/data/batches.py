@@ -1,7 +1,16 @@
-"""What a model learns from: the tokens of a text, and the batches of windows drawn from them."""
+"""What a model learns from: the tokens of a text, and the windows that are drawn from them.
 
+A window is inputs and, for each of them, the token that follows: its target. Training draws batches
+of windows, an evaluation reads them one after another. A target that does not count is IGNORED, and
+nobody who gets windows asks why: somebody else says it than the speaker to learn (`only`), or an
+earlier window of an evaluation has predicted it. A window without a target that counts is neither
+drawn nor evaluated on.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -9,11 +18,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .. import UserError
+from ..config import EARLY, TrainConfig
 from ..tokenizer import Tokenizer, TokenSplitter
-from .dialogue.counted import IGNORED, MarkedTokens
 from .origin import Origin
 
-TokenIds = NDArray[np.unsignedinteger]
+IGNORED = -100  # a target that does not count, as in torch's cross-entropy
+
+TokenIds = NDArray[np.integer]
+Counted = NDArray[np.bool_]  # which tokens of a text count when they are targets, (n,)
+Window = tuple[NDArray[np.int64], NDArray[np.int64]]  # inputs and targets, each (T,)
+Batch = tuple[Tensor, Tensor]  # inputs and targets, each (b, T), int64
 
 
 class TokenSequence(Protocol):
@@ -33,98 +48,232 @@ class Dataset:
     validation: TokenSequence
     # The text that the tokens come from, as far as it is known.
     origin: Origin = field(default_factory=Origin)
-    # If the loss is to count only some tokens: the same tokens, with all others marked.
-    marked_train: TokenSequence | None = None
-    marked_validation: TokenSequence | None = None
-
-    @cached_property
-    def token_splitter(self) -> TokenSplitter:
-        """Other ways to write the text in the tokenizer's tokens."""
-        return TokenSplitter(self.tokenizer)
+    # Which tokens the loss counts, if not all: with `only` those that one speaker says.
+    counted_train: Counted | None = None
+    counted_validation: Counted | None = None
 
 
-def sample_batch(
-    tokens: TokenSequence,
-    batch_size: int,
-    context_length: int,
-    *,
-    seed: int,
-    step: int,
-    rows: slice = slice(None),
-    splitter: TokenSplitter | None = None,
-    split_prob: float = 0.0,
-) -> tuple[Tensor, Tensor]:
-    """Windows of the text, and the same windows one token later: two int64 tensors ``(b, T)``.
+class Batches(Protocol):
+    """The windows that a training reads. What is drawn depends on the arguments alone."""
 
-    The text is cut into windows side by side. Each is drawn once, in random order, before the next
-    epoch cuts the text elsewhere. A batch does not depend on the steps before it. `rows` are the
-    windows of one rank; `splitter` splits the share `split_prob` of the tokens. Marked tokens
-    are IGNORED as targets; a window whose targets are all marked is replaced by another.
+    def starts(self, step: int) -> NDArray[np.int64]:
+        """Where in the tokens the windows of a step's batch begin, ``(batch_size,)``."""
+        ...
+
+    def batch(self, step: int, done: float, rows: slice = slice(None)) -> Batch:
+        """Inputs and targets ``(b, T)`` of some rows of a step's batch. `done` is the share of the
+        training that lies before the step, `rows` are the windows of one process."""
+        ...
+
+    def validation(self, max_tokens: int) -> Iterator[Window]:
+        """Windows to evaluate on, with about `max_tokens` tokens at most, always the same ones."""
+        ...
+
+
+def make_batches(dataset: Dataset, config: TrainConfig, context_length: int) -> Batches:
+    """The batches that a config asks for.
+
+    Raises:
+        UserError: if tokens were to be split of which only some count.
     """
-    places = len(tokens) - context_length  # where a window can begin
-    in_epoch = _windows_of_an_epoch(places, context_length)
-    drawn_before = step * batch_size
-
-    starts: list[int] = []
-    while len(starts) < batch_size:
-        epoch, turn = divmod(drawn_before + len(starts), in_epoch)
-        epoch_starts = _starts_of_epoch(places, context_length, seed=seed, epoch=epoch)
-        epoch_starts = _that_count(tokens, epoch_starts, context_length)
-        turns = np.arange(turn, min(turn + batch_size - len(starts), in_epoch))
-        starts += epoch_starts[turns % len(epoch_starts)].tolist()
-
-    length = context_length + 1  # the last token is a target only
-    windows = [tokens[start : start + length] for start in starts[rows]]
-    batch = np.stack(windows).astype(np.int64)  # (b, T + 1)
-
-    if splitter is not None and split_prob > 0.0:
-        # Drawn for all rows, so that a row is split alike whichever rank it falls to.
-        random = _random(seed, step, counter=1 << 255).random((2, batch_size, length))
-        batch = splitter(batch, split_prob, random[:, rows])
-
-    return unmarked(torch.from_numpy(batch[:, :-1])), to_predict(torch.from_numpy(batch[:, 1:]))
+    batches: Batches = WindowBatches(
+        dataset,
+        batch_size=config.batch_size,
+        context_length=context_length,
+        seed=config.seed,
+    )
+    if config.token_split_prob > 0.0:
+        if dataset.counted_train is not None:
+            raise UserError("tokens of which only some count cannot be split: token_split_prob")
+        batches = SplitTokens(batches, dataset.tokenizer, config)
+    if config.warmup_context is not None:
+        batches = ShortContext(batches, config.warmup_context)
+    return batches
 
 
-def unmarked(token_ids: Tensor) -> Tensor:
-    """Token ids without the marks that some of them have; the shape stays."""
-    is_marked = token_ids < 0
-    return torch.where(is_marked, ~token_ids, token_ids) if is_marked.any() else token_ids
+class WindowBatches:
+    """Windows of a text, drawn in random order.
+
+    The text is cut into windows side by side. Each is drawn once before the next epoch cuts the
+    text elsewhere. A window in which no target counts is replaced by another.
+    """
+
+    def __init__(self, dataset: Dataset, *, batch_size: int, context_length: int, seed: int):
+        self._dataset = dataset
+        self._batch_size = batch_size
+        self._context_length = context_length
+        self._seed = seed
+
+        self._places = len(dataset.train) - context_length  # where a window can begin
+        self._in_epoch = max(self._places // context_length, 1)  # windows
+        # Remembered: the next batch is most likely of the same epoch.
+        self._starts_of_epoch = lru_cache(maxsize=1)(self._draw_epoch)
+
+    def starts(self, step: int) -> NDArray[np.int64]:
+        """See :class:`Batches`."""
+        drawn_before = step * self._batch_size
+        starts: list[int] = []
+        while len(starts) < self._batch_size:
+            missing = self._batch_size - len(starts)
+            epoch, turn = divmod(drawn_before + len(starts), self._in_epoch)
+            turns = np.arange(turn, min(turn + missing, self._in_epoch))
+            of_epoch = self._starts_of_epoch(epoch)
+            starts += of_epoch[turns % len(of_epoch)].tolist()
+        return np.array(starts, np.int64)
+
+    def batch(self, step: int, done: float, rows: slice = slice(None)) -> Batch:
+        """See :class:`Batches`."""
+        tokens = self._dataset.train
+        counted = self._dataset.counted_train
+        starts = self.starts(step)[rows].tolist()
+        windows = [window(tokens, start, self._context_length, counted) for start in starts]
+        return stacked(windows)
+
+    def validation(self, max_tokens: int) -> Iterator[Window]:
+        """See :class:`Batches`."""
+        return windows_side_by_side(
+            self._dataset.validation,
+            self._context_length,
+            max_tokens,
+            counted=self._dataset.counted_validation,
+        )
+
+    def _draw_epoch(self, epoch: int) -> NDArray[np.int64]:
+        """Where the windows of an epoch begin, in the order in which they are drawn."""
+        T = self._context_length
+        draw = _random(self._seed, epoch)
+        # Windows seldom fill a text exactly, which leaves room to begin each epoch elsewhere.
+        offset = draw.integers(self._places - T * (self._in_epoch - 1))
+        order = draw.permutation(self._in_epoch)
+
+        counted = self._dataset.counted_train
+        if counted is None:
+            return offset + T * order
+        targets = counted[offset + 1 : offset + 1 + T * self._in_epoch]
+        has_target = np.any(targets.reshape(self._in_epoch, T), axis=1)
+        if has_target.any():
+            return offset + T * order[has_target[order]]
+
+        # What counts lies before the first window or after the last.
+        first_target = 1 + int(counted[1:].argmax())
+        return np.array([min(first_target - 1, self._places - 1)])
 
 
-def to_predict(token_ids: Tensor) -> Tensor:
-    """The targets of a loss: IGNORED where an id is marked; the shape stays."""
-    is_marked = token_ids < 0
-    return token_ids.masked_fill(is_marked, IGNORED) if is_marked.any() else token_ids
+class SplitTokens:
+    """Batches in which some tokens are split in two, until near the end of the training."""
+
+    def __init__(self, batches: Batches, tokenizer: Tokenizer, config: TrainConfig):
+        self.starts = batches.starts
+        self.validation = batches.validation
+        self._batches = batches
+        self._splitter = TokenSplitter(tokenizer)
+        self._config = config
+
+    def batch(self, step: int, done: float, rows: slice = slice(None)) -> Batch:
+        """See :class:`Batches`."""
+        inputs, targets = self._batches.batch(step, done, rows)
+        if done >= EARLY:
+            return inputs, targets
+
+        ids = torch.cat((inputs, targets[:, -1:]), dim=1).numpy()  # (b, T + 1)
+        # Drawn for all rows, so that a row is split alike whichever process it falls to.
+        shape = (2, self._config.batch_size, ids.shape[1])
+        random = _random(self._config.seed, step, counter=1 << 255).random(shape)
+        ids = self._splitter(ids, self._config.token_split_prob, random[:, rows])
+        return torch.from_numpy(ids[:, :-1]), torch.from_numpy(ids[:, 1:])
 
 
-def _windows_of_an_epoch(places: int, context_length: int) -> int:
-    return max(places // context_length, 1)
+class ShortContext:
+    """Batches whose windows are cut into pieces, until near the end of the training."""
+
+    def __init__(self, batches: Batches, length: int):
+        self.starts = batches.starts
+        self.validation = batches.validation
+        self._batches = batches
+        self._length = length
+
+    def batch(self, step: int, done: float, rows: slice = slice(None)) -> Batch:
+        """See :class:`Batches`. Of ``b`` windows there are ``b k`` pieces ``(b k, T // k)``; the
+        last tokens of a window are left out where k does not divide T."""
+        inputs, targets = self._batches.batch(step, done, rows)
+        if done >= EARLY:
+            return inputs, targets
+
+        b, T = inputs.shape
+        k = math.ceil(T / self._length)
+        used = T - T % k
+        shape = (b * k, T // k)
+        return inputs[:, :used].reshape(shape), targets[:, :used].reshape(shape)
 
 
-@lru_cache(maxsize=1)  # the next window is most likely of the same epoch
-def _starts_of_epoch(
-    places: int, context_length: int, *, seed: int, epoch: int
-) -> NDArray[np.int64]:
-    """Where the windows of an epoch begin, in the order in which they are drawn."""
-    count = _windows_of_an_epoch(places, context_length)
-    draw = _random(seed, epoch)
-    # Windows seldom fill a text exactly, which leaves room to begin each epoch elsewhere.
-    offset = draw.integers(places - context_length * (count - 1))
-    return offset + context_length * draw.permutation(count)
+# Windows
 
 
-def _that_count(
-    tokens: TokenSequence, starts: NDArray[np.int64], context_length: int
-) -> NDArray[np.int64]:
-    """Where windows with a target that counts begin: those of `starts` or, if none has such a
-    target, another place."""
-    if not isinstance(tokens, MarkedTokens):
-        return starts
-    found = tokens.windows_that_count(starts, context_length)
-    if len(found) == 0:  # what counts lies before the first window, or after the last
-        last = len(tokens) - context_length - 1
-        return np.array([min(tokens.first_target - 1, last)])
-    return found
+def window(
+    tokens: TokenSequence, start: int, length: int, counted: Counted | None = None
+) -> Window:
+    """The window that begins at a token; at the end of the tokens it is shorter than `length`."""
+    ids = tokens[start : start + length + 1].astype(np.int64)  # the last one is a target only
+    targets = ids[1:]
+    if counted is not None:
+        targets = np.where(counted[start + 1 : start + length + 1], targets, IGNORED)
+    return ids[:-1], targets
+
+
+def stacked(windows: Sequence[Window]) -> Batch:
+    """Windows of the same length one below the other."""
+    inputs, targets = zip(*windows, strict=True)
+    return torch.from_numpy(np.stack(inputs)), torch.from_numpy(np.stack(targets))
+
+
+def windows_side_by_side(
+    tokens: TokenSequence,
+    context_length: int,
+    max_tokens: int,
+    *,
+    counted: Counted | None = None,
+) -> Iterator[Window]:
+    """Windows of a text in which every token but the first is a target once. Windows without a
+    target that counts are left out. If the others have more than `max_tokens` tokens, only some of
+    them are returned, spread evenly and always the same."""
+    T = min(context_length, len(tokens) - 1)
+    starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
+    if counted is not None:
+        starts = starts[np.logical_or.reduceat(counted[1:], starts)]
+    if len(starts) * T > max_tokens:
+        full = starts[: max(len(starts) - 1, 1)]
+        starts = full[:: math.ceil(len(full) * T / max_tokens)]
+
+    for start in starts.tolist():
+        yield window(tokens, start, T, counted)
+
+
+def windows_of_stream(
+    chunks: Iterable[NDArray[np.integer]], context_length: int, stride: int | None = None
+) -> Iterator[Window]:
+    """Windows over a text in chunks, each `stride` tokens after the one before, or side by side.
+
+    Every token but the first is a target that counts in the first window that has it. The last
+    window may be short.
+    """
+    stride = context_length if stride is None else stride
+    held = np.empty(0, np.int64)  # the tokens from the beginning of the next window
+    predicted = 0  # how many of these, after the first one, earlier windows predict
+    for chunk in chunks:
+        held = np.concatenate([held, chunk])
+        while len(held) > context_length:
+            yield _window_of(held[: context_length + 1], predicted)
+            held = held[stride:]
+            predicted = context_length - stride
+    if len(held) > predicted + 1:
+        yield _window_of(held, predicted)
+
+
+def _window_of(ids: NDArray[np.int64], predicted: int) -> Window:
+    """The window of ids ``(T + 1,)`` whose first targets, so many, another one has predicted."""
+    targets = ids[1:].copy()
+    targets[:predicted] = IGNORED
+    return ids[:-1], targets
 
 
 def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:

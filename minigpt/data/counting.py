@@ -5,7 +5,7 @@ fit it on the training tokens in the seconds that there are, and hand it the win
 was evaluated on:
 
     counting = fit_in_time(dataset.train, tokenizer.vocab_size, seconds=2.0)
-    counting.bits_per_byte(windows, tokenizer.byte_lengths())
+    counting.bits_per_byte(batches.validation(max_tokens), tokenizer.byte_lengths())
 """
 
 import math
@@ -120,27 +120,35 @@ class CountingModel:
             context = np.where(is_seen, place, -1)[..., :-1]
         return np.log(p)
 
-    def bits_per_byte(self, windows: Iterable[Ids], byte_lengths: Sequence[int] | Ids) -> float:
+    def bits_per_byte(
+        self, windows: Iterable[tuple[Ids, Ids]], byte_lengths: Sequence[int] | Ids
+    ) -> float:
         """The bits that a byte of text takes under this model, every window on its own.
 
-        As in the evaluation of a GPT, every token of a window but the first is predicted, from
-        those before it in the window. ``byte_lengths`` are the bytes of text of each id.
+        As in the evaluation of a GPT, each target of a window that counts is predicted from the
+        tokens before it in the window. ``byte_lengths`` are the bytes of text of each id.
         """
         lengths = np.asarray(byte_lengths)
         nats = 0.0
         size = 0  # bytes
-        for tokens, log_probabilities in self.predictions(windows):
-            nats -= float(log_probabilities.sum())
-            size += int(lengths[tokens[:, 1:]].sum())
+        for _, targets, losses in self.predictions(windows):
+            nats += float(losses.sum())
+            size += int(lengths[targets[targets >= 0]].sum())
         return nats / math.log(2) / max(size, 1)
 
-    def predictions(self, windows: Iterable[Ids]) -> Iterator[tuple[Ids, NDArray[np.float64]]]:
-        """Windows of the same length side by side, ``(rows, length)``, and the log-probabilities of
-        their tokens but the first, ``(rows, length - 1)``."""
-        for _, alike in groupby(windows, key=len):
+    def predictions(
+        self, windows: Iterable[tuple[Ids, Ids]]
+    ) -> Iterator[tuple[Ids, Ids, NDArray[np.float64]]]:
+        """Inputs and targets of windows of the same length, and the loss of each target in nats, 0
+        if it does not count: each ``(rows, T)``. A window is inputs and targets, ``(T,)`` each; a
+        target that does not count is negative."""
+        for _, alike in groupby(windows, key=lambda window: len(window[0])):
             while rows := list(islice(alike, _ROWS)):
-                tokens = np.stack(rows)  # (rows, length)
-                yield tokens, self.log_probabilities(tokens)[:, 1:]
+                inputs, targets = map(np.stack, zip(*rows, strict=True))  # each (rows, T)
+                last = np.maximum(targets[:, -1:], 0)  # any id, if it does not count
+                tokens = np.concatenate((inputs, last), axis=1)  # (rows, T + 1)
+                losses = -self.log_probabilities(tokens)[:, 1:]
+                yield inputs, targets, np.where(targets >= 0, losses, 0.0)
 
 
 def fit_in_time(

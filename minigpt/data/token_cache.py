@@ -33,7 +33,7 @@ from ..tokenizer import (
 )
 from .batches import Dataset
 from .corpus import Part, encode
-from .dialogue.counted import marked
+from .dialogue.counted import said_by
 from .source import Source, check_counts, split
 from .token_files import (
     FOLDER,
@@ -92,15 +92,15 @@ def prepare_tokens(
 
 
 def _counting_only(dataset: Dataset, speaker: str) -> Dataset:
-    """The dataset with all tokens marked except those that a speaker says."""
+    """The dataset, of which only those tokens count that a speaker says."""
     dialogue = dataset.origin.dialogue
     if dialogue is None:
         raise UserError("--only needs a text that is mostly conversations; this one is not")
     name = dialogue.find(speaker)
     return replace(
         dataset,
-        marked_train=marked(dataset.train, dataset.tokenizer, dialogue, name),
-        marked_validation=marked(dataset.validation, dataset.tokenizer, dialogue, name),
+        counted_train=said_by(dataset.train, dataset.tokenizer, dialogue, name),
+        counted_validation=said_by(dataset.validation, dataset.tokenizer, dialogue, name),
     )
 
 

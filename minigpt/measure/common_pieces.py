@@ -20,8 +20,7 @@ class PredictedToken(NamedTuple):
     bytes: bytes  # none for a special token
     is_end: bool  # whether it stands for the end of a document
     nats: float | None  # its loss; None for the first token, which nothing predicts
-    window: TokenIds  # the tokens (length + 1,) among which it was predicted
-    place: int  # its index in the window: the model saw the tokens before it
+    context: TokenIds  # the tokens (T,) that the model saw before it
 
 
 class CommonPiece(NamedTuple):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import EvaluationConfig
+from ..data.batches import Window, windows_of_stream
 from ..data.corpus import Corpus, Part
 from ..data.counting import ORDER, CountingModel
 from ..generation.results import visible
@@ -19,17 +19,13 @@ from ..generation.torch_gpt import TorchGPT
 from ..generation.window import Array, TokenIds
 from ..runs.found import FoundModel
 from ..tokenizer import UnknownCharacter
-from ..training.evaluation import Evaluation, Totals, evaluation_of, predictions, windows_of
+from ..training.evaluation import Evaluation, Predictions, Totals, evaluation_of, predictions
 from .common_pieces import PredictedToken
 from .comparison import Guess
 from .counting import COUNTING
 from .evaluate import Progress, counting_length, ids_of, stride_of
 
 _GUESSES = 3  # to show
-
-# Windows of the same length (b, length + 1), how many tokens after the first are not predicted in
-# them, and the losses of the others in nats, (b, length - known).
-Losses = tuple[NDArray[np.integer], int, NDArray[np.float64]]
 
 
 class Contender(ABC):
@@ -43,11 +39,12 @@ class Contender(ABC):
         self.found = found
         self.stride = stride
         self._length = length
+        self._byte_lengths = torch.tensor(found.tokenizer.byte_lengths())  # (vocab_size,)
         self._totals: list[Totals] = []
 
     @abstractmethod
-    def _losses(self, windows: Iterator[NDArray[np.integer]]) -> Iterator[tuple[Losses, Totals]]:
-        """The losses of all windows, group by group, and the totals of each group."""
+    def _predictions(self, windows: Iterator[Window]) -> Iterator[Predictions]:
+        """The losses of all windows, some at a time."""
 
     @abstractmethod
     def _logits_after(self, context: TokenIds) -> Array:
@@ -62,26 +59,30 @@ class Contender(ABC):
         tokenizer = self.found.tokenizer
         token_bytes = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
 
-        def token(window: TokenIds, place: int, nats: float | None) -> PredictedToken:
-            token_id = int(window[place])
+        def token(token_id: int, nats: float | None, context: TokenIds) -> PredictedToken:
             is_end = token_id == tokenizer.end_of_text
-            return PredictedToken(token_bytes[token_id], is_end, nats, window, place)
+            return PredictedToken(token_bytes[token_id], is_end, nats, context)
 
         ids = ids_of(tokenizer, text, progress)
-        windows = windows_of(ids, self._length, self.stride)
+        windows = windows_of_stream(ids, self._length, self.stride)
         is_first = True
         try:
-            for (rows, known, nats), totals in self._losses(windows):
-                if not math.isfinite(totals[0]):
-                    raise UserError(f"{self.name} is damaged: its loss is {totals[0]}")
+            for group in self._predictions(windows):
+                totals = group.totals(self._byte_lengths)
+                if not math.isfinite(totals.nats):
+                    raise UserError(f"{self.name} is damaged: its loss is {totals.nats}")
                 self._totals.append(totals)
 
+                rows = group.inputs.numpy()  # (b, T)
                 if is_first:  # nothing predicts the first token
                     is_first = False
-                    yield token(rows[0], 0, None)
-                for window, losses in zip(rows, nats.tolist(), strict=True):
-                    for place, loss in enumerate(losses, start=known + 1):
-                        yield token(window, place, loss)
+                    yield token(int(rows[0, 0]), None, rows[0, :0])
+                is_counted = group.targets >= 0  # (b, T)
+                places = is_counted.nonzero().tolist()  # of each target: its row, its place in it
+                targets = group.targets[is_counted].tolist()
+                losses = group.nats[is_counted].tolist()
+                for (row, place), target, nats in zip(places, targets, losses, strict=True):
+                    yield token(target, nats, rows[row, : place + 1])
         except UnknownCharacter as unknown:
             raise UserError(f"{self.name}: {unknown}") from None
 
@@ -115,13 +116,9 @@ class ModelContender(Contender):
         length = found.glass.config.context_length
         super().__init__(name, found.glass.num_parameters, found, stride, length)
         self._at_once = config.batch_size
-        self._byte_lengths = torch.tensor(found.tokenizer.byte_lengths())
 
-    def _losses(self, windows: Iterator[NDArray[np.integer]]) -> Iterator[tuple[Losses, Totals]]:
-        overlap = self._length - self.stride
-        for group in predictions(self._model, windows, overlap=overlap, at_once=self._at_once):
-            losses = (group.tokens.numpy(), group.known, group.nats.numpy())
-            yield losses, group.totals(self._byte_lengths)
+    def _predictions(self, windows: Iterator[Window]) -> Iterator[Predictions]:
+        return predictions(self._model, windows, at_once=self._at_once)
 
     def _logits_after(self, context: TokenIds) -> Array:
         return TorchGPT(self._model)(context[None])[0, -1]
@@ -135,14 +132,10 @@ class CountingContender(Contender):
         length = counting_length(context_length, stride=model.stride)
         super().__init__(COUNTING, 0, model.found, stride=length, length=length)
         self._counting = counting
-        self._byte_lengths = np.array(model.found.tokenizer.byte_lengths())
 
-    def _losses(self, windows: Iterator[NDArray[np.integer]]) -> Iterator[tuple[Losses, Totals]]:
-        for rows, log_probabilities in self._counting.predictions(windows):
-            predicted = rows[:, 1:]
-            size = int(self._byte_lengths[predicted].sum())
-            nats = -log_probabilities
-            yield (rows, 0, nats), Totals(float(nats.sum()), predicted.size, size, right=math.nan)
+    def _predictions(self, windows: Iterator[Window]) -> Iterator[Predictions]:
+        for found in self._counting.predictions(windows):
+            yield Predictions(*map(torch.from_numpy, found))
 
     def _logits_after(self, context: TokenIds) -> Array:
         candidates = np.arange(self._counting.vocab_size)[:, None]  # (vocab_size, 1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import EvaluationConfig
+from ..data.batches import windows_of_stream
 from ..data.corpus import Corpus, Part, encode
 from ..data.files import find_files
 from ..data.source import check_text_field, read_corpus
@@ -21,7 +22,7 @@ from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..tokenizer import Tokenizer
 from ..training import distributed, workers
-from ..training.evaluation import Evaluation, evaluate_windows, windows_of
+from ..training.evaluation import Evaluation, evaluate_windows
 from ..training.messages import say
 from .counting import counting_model
 from .learned import files_learned_from
@@ -78,7 +79,7 @@ def evaluate(
     if learned_from:
         which = ", ".join(learned_from[:3]) + (" and more" if len(learned_from) > 3 else "")
         say(f"{run} has learned from {which}, so its figure says what it remembers")
-    windows = windows_of(ids_of(found.tokenizer, text, progress), context_length, stride)
+    windows = windows_of_stream(ids_of(found.tokenizer, text, progress), context_length, stride)
 
     device = distributed.device_of_rank(config.device)
     with computing(config, device):
@@ -102,7 +103,7 @@ def evaluate(
         counting = counting_model(found)
     except UserError:  # its text is not known, or not there, or has changed
         return result
-    windows = windows_of(
+    windows = windows_of_stream(
         ids_of(found.tokenizer, text), counting_length(context_length, stride=stride)
     )
     bits = counting.bits_per_byte(windows, found.tokenizer.byte_lengths())

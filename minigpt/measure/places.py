@@ -4,10 +4,8 @@ does not grow with the text."""
 from collections import deque
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..generation.window import TokenIds
-from .common_pieces import CommonPiece, PredictedToken
+from .common_pieces import CommonPiece
 from .comparison import Bits
 
 PLACES = 20
@@ -56,7 +54,8 @@ class Places:
             best = self._best.get(number)
             least = _LEAST if best is None else best.difference
             if abs(bits[0] - bits[1]) > least:
-                first, second = (_context(tokens[0]) for tokens in piece.tokens)
+                # Copies: whole windows need not be kept.
+                first, second = (tokens[0].context.copy() for tokens in piece.tokens)
                 found = Found(piece, bits, "".join(self._before)[-_BEFORE:], (first, second))
                 self._best[number] = found
                 self._waiting.append(found)
@@ -74,8 +73,3 @@ class Places:
             if all(distance >= self._stretch / 2 for distance in distances):
                 chosen.append(found)
         return chosen[:PLACES]
-
-
-def _context(token: PredictedToken) -> TokenIds:
-    """The tokens that a model saw before a token; a copy: the whole window need not be kept."""
-    return np.array(token.window[: token.place])

@@ -1,14 +1,11 @@
 """What counting alone gives on the validation text, to compare a model with: a callback that counts
 once, while the model trains."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..data.counting import fit_in_time
 from ..runs.folder import COUNTING
-from ..training.evaluation import spread_windows
-
-if TYPE_CHECKING:
-    from ..training.trainer import Trainer
+from ..training.callbacks import Training
 
 _AT = 0.05  # of the training: the first step does not wait for it
 _LONG = 3600.0  # seconds
@@ -24,7 +21,7 @@ class Counting:
         self._at = _AT  # a share of the training
         self._is_done = False
 
-    def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_start(self, trainer: Training, figures: dict[str, Any]) -> None:
         """Decide when to count: before the next evaluation, with which a resumed training may
         begin."""
         begun = figures["done"]
@@ -34,7 +31,7 @@ class Counting:
         if trainer.state.step > 0:
             self.on_step(trainer, figures)
 
-    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+    def on_step(self, trainer: Training, figures: dict[str, Any]) -> None:
         """Count as much of the training text as the time allows."""
         if self._is_done or figures["done"] < self._at:
             return
@@ -48,8 +45,6 @@ class Counting:
             seconds = max(_SHARE * trainer.state.seconds / figures["done"], 1.0)
         counting = fit_in_time(trainer.dataset.train, trainer.vocab_size, seconds)
 
-        windows = spread_windows(
-            trainer.dataset.validation, trainer.context_length, trainer.state.eval_tokens
-        )
+        windows = trainer.batches.validation(trainer.state.eval_tokens)
         figures[COUNTING] = counting.bits_per_byte(windows, trainer.byte_lengths.numpy())
         figures["counted_tokens"] = counting.tokens

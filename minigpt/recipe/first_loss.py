@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.batches import windows_side_by_side
 from ..data.corpus import Part, encode
 from ..generation.scoring import log_probabilities
 from ..runs.found import FoundModel
-from ..training.evaluation import spread_windows
 
 _OPERATIONS = 6e10  # of the forward pass: about half a second on two cores
 _FEWEST = 512  # tokens of the sample
@@ -50,7 +50,8 @@ def first_loss(
         return None
 
     # In an order in which the first few windows are from all over the sample too.
-    windows = list(spread_windows(tokens, min(glass.context_length, _WINDOW), most))
+    length = min(glass.context_length, _WINDOW)
+    windows = list(windows_side_by_side(tokens, length, most))
     order = sorted(range(len(windows)), key=lambda i: i * _GOLDEN % 1.0)
 
     byte_lengths = np.array(start.tokenizer.byte_lengths())  # (vocab_size,)
@@ -58,10 +59,10 @@ def first_loss(
     nats = 0.0
     size = 0
     for i in order:
-        ids = windows[i].astype(np.int64)  # (T + 1,)
-        logits = glass(ids[None, :-1])[0]  # (T, vocab_size)
-        nats -= float(log_probabilities(logits, ids[1:]).sum())
-        size += int(byte_lengths[ids[1:]].sum())
+        inputs, targets = windows[i]  # each (T,)
+        logits = glass(inputs[None])[0]  # (T, vocab_size)
+        nats -= float(log_probabilities(logits, targets).sum())
+        size += int(byte_lengths[targets].sum())
         if clock() > end:
             break
 

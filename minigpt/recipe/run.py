@@ -231,7 +231,7 @@ def make_trainer(
     what the model writes is copied."""
     callbacks: list[object] = [Samples()]
     # What counting gives is of all tokens, and not to be compared with the loss of some.
-    if dataset.marked_train is None:
+    if dataset.counted_train is None:
         callbacks.insert(0, Counting())
 
     trainer = Trainer(

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import TrainConfig
-from ..data.batches import Dataset
+from ..data.batches import Batches, Dataset
 from .checkpoint import TrainingState
 from .folder import RunFolder
 from .messages import say
@@ -41,6 +41,7 @@ class Training(Protocol):
     Attributes:
         model: the network that is trained.
         dataset: what it is trained and validated on.
+        batches: the windows of it that are trained and evaluated on.
         config: how, with nothing left "auto".
         folder: writes into the run's folder what a callback has made.
         state: how far the training has come.
@@ -55,6 +56,7 @@ class Training(Protocol):
 
     model: nn.Module
     dataset: Dataset
+    batches: Batches
     config: TrainConfig
     folder: RunFolder
     state: TrainingState

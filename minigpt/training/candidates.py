@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from ..runs.folder import NEARLY
 from .checkpoint import Learner, TrainingState
-from .evaluation import Evaluation
-from .validation import Validation
+from .evaluation import Evaluation, Validation
 from .weights import Weights
 
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first

@@ -10,9 +10,8 @@ from torch import nn
 
 from .. import UserError
 from ..config import TrainConfig
+from ..data.batches import Batch
 from ..devices.memory import is_out_of_memory
-from . import distributed
-from .gradients import Part
 from .loss import Loss
 from .messages import say
 from .precision import autocast, dtype_of
@@ -22,17 +21,27 @@ _MANY = 5000  # steps: likewise
 _OLDEST = (7, 0)  # compute capability that Triton, which writes the code, knows
 
 
-def prepared(loss: Loss, parts: list[Part], config: TrainConfig) -> nn.Module:
-    """A loss whose gradients are the mean over all processes, compiled if the config says so. The
-    parts have all shapes of the parts to come: code is compiled for each shape.
+def is_wanted(device: torch.device, config: TrainConfig) -> bool:
+    """Whether a training is to be compiled: it is asked for or, with compile "auto", the training
+    is long enough to gain by it. On a CPU none is."""
+    if config.compile != "auto":
+        return config.compile == "on"
+    is_long = config.minutes >= _LONG if config.steps is None else config.steps >= _MANY
+    return device.type == "cuda" and is_long
 
-    With compile "auto" the loss is compiled for a long training on a GPU; a line says what prevents
-    that. Raises UserError if it cannot be compiled and the config says "on".
+
+def compile_for_training(
+    loss: Loss, synchronised: nn.Module, parts: list[Batch], config: TrainConfig
+) -> None:
+    """Compile a loss in place, or say in a line what prevents that.
+
+    `synchronised` is the same loss as DDP computes it, and `parts` have all shapes of the parts to
+    come.
+
+    Raises:
+        UserError: if it cannot be compiled and the config says "on".
     """
-    synchronised = distributed.synchronised(loss)
     device = next(loss.parameters()).device
-    if config.compile == "off" or (config.compile == "auto" and not _gains(device, config)):
-        return synchronised
 
     def try_out() -> None:
         for inputs, targets in parts:
@@ -49,13 +58,6 @@ def prepared(loss: Loss, parts: list[Part], config: TrainConfig) -> nn.Module:
         raise UserError(f"cannot compile the model: {problem}; use --compile off")
     if problem is not None:
         say(f"the model is not compiled, so that steps take longer: {problem}")
-    return synchronised
-
-
-def _gains(device: torch.device, config: TrainConfig) -> bool:
-    """Whether a training is long enough to gain by compiling. On a CPU none is."""
-    is_long = config.minutes >= _LONG if config.steps is None else config.steps >= _MANY
-    return device.type == "cuda" and is_long
 
 
 def why_not_compiled(device: torch.device) -> str | None:

@@ -196,12 +196,10 @@ def highest(*numbers: float) -> list[float]:
     return found.tolist()
 
 
-def mean(*numbers: float) -> list[float]:
-    """The mean of each number over all ranks."""
-    means = torch.tensor(numbers, dtype=torch.float64)
+def add_up(numbers: Tensor) -> None:
+    """Put the sum over all ranks in the place of each number."""
     if world_size() > 1:
-        dist.all_reduce(means)
-    return (means / world_size()).tolist()
+        dist.all_reduce(numbers)
 
 
 def broadcast(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -267,3 +265,11 @@ def synchronised(loss: nn.Module) -> nn.Module:
     if world_size() == 1:
         return loss
     return nn.parallel.DistributedDataParallel(loss, gradient_as_bucket_view=True)
+
+
+def not_yet_reduced(loss: nn.Module) -> contextlib.AbstractContextManager[None]:
+    """Within, the gradients of a synchronised loss are added up in this rank. The first backward
+    pass outside makes them the mean over all ranks."""
+    if isinstance(loss, nn.parallel.DistributedDataParallel):
+        return loss.no_sync()
+    return contextlib.nullcontext()

@@ -1,59 +1,30 @@
 """How well a model predicts a text: nats a token, and bits a byte of the original text.
 
-The trainer evaluates on its validation tokens, `measure/evaluate.py` on text files of any size.
+A training evaluates on windows of its validation text, `measure/evaluate.py` on those of text files
+of any size. What a window's targets do not count, an evaluation does not count either.
 """
 
 import itertools
 import math
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..config import EvaluationConfig
-from ..data.batches import TokenSequence, to_predict, unmarked
-from ..data.dialogue.counted import IGNORED, MarkedTokens
+from .. import UserError
+from ..config import EvaluationConfig, TrainConfig
+from ..data.batches import Batch, Batches, Window, stacked
 from ..networks import evaluating
 from . import distributed, workers
+from .checkpoint import TrainingState
+from .limits import TrainingLimits
 from .loss import token_cross_entropy
-from .precision import autocast
+from .precision import autocast, dtype_of
 
-Window = NDArray[np.integer]  # tokens (length + 1,)
-# Windows ``(b, length + 1)``, and how many tokens after the first are not predicted in them.
-Group = tuple[Tensor, int]
-
-
-class Totals(NamedTuple):
-    """Sums over some predicted tokens."""
-
-    nats: float  # their losses
-    tokens: int  # how many there are
-    bytes: int  # of text that they stand for
-    right: float  # how many of them the model found likeliest; NaN if that was not counted
-
-
-class Predictions(NamedTuple):
-    """What a model made of some windows of the same length."""
-
-    tokens: Tensor  # the windows, (b, length + 1); marked where the loss does not count a token
-    known: int  # how many tokens after the first are not predicted
-    nats: Tensor  # the loss of each predicted token, (b, length - known); 0 if it does not count
-    are_right: Tensor  # whether the likeliest token was the right one, (b, length - known)
-
-    def totals(self, byte_lengths: Tensor) -> Totals:
-        """Their sums."""
-        targets = to_predict(self.tokens[:, self.known + 1 :])
-        counted = targets[targets != IGNORED]  # (n,)
-        return Totals(
-            nats=self.nats.sum().item(),
-            tokens=len(counted),
-            bytes=int(byte_lengths[counted].sum()),
-            right=int(self.are_right.sum()),
-        )
+_FEWEST_WINDOWS = 4  # to evaluate on
 
 
 @dataclass(frozen=True)
@@ -77,45 +48,110 @@ class Evaluation:
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
-def evaluate_tokens(
-    model: nn.Module,
-    tokens: TokenSequence,
-    byte_lengths: Tensor,
-    *,
-    context_length: int,
-    max_tokens: int,
-    at_once: int = EvaluationConfig.batch_size,
-    precision: torch.dtype = torch.float32,
-) -> Evaluation:
-    """Predict every token but the first, once, in windows of the context length side by side.
+class Validation:
+    """The evaluations during a training, of its model as it is at the moment."""
 
-    Of a text longer than `max_tokens` only some windows are read, see :func:`spread_windows`.
-    The other arguments are those of :func:`evaluate_windows`.
-    """
-    return evaluate_windows(
-        model,
-        spread_windows(tokens, context_length, max_tokens),
-        byte_lengths,
-        context_length=context_length,
-        at_once=at_once,
-        precision=precision,
-    )
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        config: TrainConfig,
+        *,
+        context_length: int,
+        byte_lengths: Tensor,
+    ):
+        self._model = model
+        self._batches = batches
+        self._byte_lengths = byte_lengths
+        self._context_length = context_length
+        self._precision = dtype_of(config)
+        # No more windows than in a step, which takes more memory for each.
+        in_a_step = config.micro_batch_size or config.batch_size // distributed.world_size()
+        self._at_once = min(in_a_step, EvaluationConfig.batch_size)
+        self._seconds_per_token = 0.0
+
+    def evaluate(self, max_tokens: int) -> Evaluation:
+        """Evaluate on at most `max_tokens` tokens of the text, always the same ones."""
+        return self._evaluate(self._batches.validation(max_tokens))
+
+    def count(self, max_tokens: int) -> int:
+        """How many tokens an evaluation on at most `max_tokens` reads, counted or not."""
+        return _count(self._batches.validation(max_tokens))
+
+    def seconds(self, max_tokens: int) -> float:
+        """The seconds that an evaluation on at most `max_tokens` takes; 0 before :meth:`plan`."""
+        return self._seconds_per_token * self.count(max_tokens)
+
+    def plan(self, state: TrainingState, config: TrainConfig, limits: TrainingLimits) -> None:
+        """Measure how long an evaluation takes. In a new training by time, choose how many tokens
+        to evaluate on, so that all evaluations together take a tenth of it."""
+        # As many windows at once as later, so that a lack of memory shows now.
+        number = max(self._at_once, workers.count()) * distributed.world_size()
+        windows = list(itertools.islice(self._batches.validation(config.eval_tokens), number))
+        self._evaluate(windows)  # the first one is slow
+        start = time.perf_counter()  # time.monotonic may stand still for 16 ms on Windows
+        self._evaluate(windows)
+        (took,) = distributed.highest(time.perf_counter() - start)
+        self._seconds_per_token = took / _count(windows)
+
+        if state.step > 0:
+            return
+        state.eval_tokens = config.eval_tokens
+        if config.steps is None:
+            left = max(limits.seconds_to_deadline(), 0.0)
+            seconds = 0.1 * left / config.num_evals
+            fewest = _FEWEST_WINDOWS * self._context_length
+            affordable = max(fewest, int(seconds / self._seconds_per_token))
+            state.eval_tokens = min(config.eval_tokens, affordable)
+
+    def _evaluate(self, windows: Iterable[Window]) -> Evaluation:
+        result = evaluate_windows(
+            self._model,
+            windows,
+            self._byte_lengths,
+            context_length=self._context_length,
+            at_once=self._at_once,
+            precision=self._precision,
+        )
+        if result.tokens == 0:
+            raise UserError("no token of the text to validate on counts", kind="too_short")
+        return result
 
 
-def spread_windows(tokens: TokenSequence, context_length: int, max_tokens: int) -> Iterator[Window]:
-    """Windows of a text side by side, in which every token but the first is predicted once. Windows
-    without a token that counts are left out. If the others have more than `max_tokens` tokens, only
-    some of them are returned, spread evenly and always the same."""
-    T = min(context_length, len(tokens) - 1)
-    starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
-    if isinstance(tokens, MarkedTokens):
-        starts = tokens.windows_that_count(starts, T)
-    if len(starts) * T > max_tokens:
-        full = starts[: max(len(starts) - 1, 1)]
-        starts = full[:: math.ceil(len(full) * T / max_tokens)]
+def _count(windows: Iterable[Window]) -> int:
+    """How many tokens the windows predict if all count."""
+    return sum(len(inputs) for inputs, _ in windows)
 
-    for start in starts.tolist():
-        yield tokens[start : start + T + 1]
+
+# Windows of any text
+
+
+class Totals(NamedTuple):
+    """Sums over some predicted tokens."""
+
+    nats: float  # their losses
+    tokens: int  # how many there are
+    bytes: int  # of text that they stand for
+    right: float  # how many of them the model found likeliest; NaN if that was not counted
+
+
+class Predictions(NamedTuple):
+    """What was made of some windows of the same length. All are ``(b, T)``."""
+
+    inputs: Tensor
+    targets: Tensor
+    nats: Tensor  # the loss of each target; 0 if it does not count
+    are_right: Tensor | None = None  # whether it is the likeliest token; None: not looked at
+
+    def totals(self, byte_lengths: Tensor) -> Totals:
+        """Their sums."""
+        counted = self.targets[self.targets >= 0]  # (n,)
+        return Totals(
+            nats=self.nats.sum().item(),
+            tokens=len(counted),
+            bytes=int(byte_lengths[counted].sum()),
+            right=math.nan if self.are_right is None else int(self.are_right.sum()),
+        )
 
 
 def evaluate_windows(
@@ -128,61 +164,60 @@ def evaluate_windows(
     at_once: int = EvaluationConfig.batch_size,
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
-    """Predict each token of a window but the first from all tokens before it in the window.
+    """Predict each target of a window that counts from all tokens before it in the window.
 
     Several processes, each given all windows, share the work; or workers do.
 
     Args:
         model: any network from ids ``(b, T)`` to logits ``(b, T, vocab_size)``. It keeps its mode,
             training or not; dropout is off meanwhile.
-        windows: tokens ``(length + 1,)`` each.
+        windows: inputs and targets, ``(T,)`` each.
         byte_lengths: how many bytes of text each token stands for, ``(vocab_size,)``.
         context_length: the most tokens that the model sees.
-        stride: tokens from one window to the next, the context length if unset. Of windows that
-            overlap, each predicts what the one before it has not predicted.
+        stride: tokens from one window to the next, the context length if unset.
         at_once: windows that a process computes at once, shared among its workers; each worker
             computes at least one.
         precision: of the matrix products.
     """
-    stride = context_length if stride is None else stride
-    predicted = predictions(
-        model,
-        windows,
-        overlap=context_length - stride,
-        at_once=at_once,
-        precision=precision,
+    predicted = predictions(model, windows, at_once=at_once, precision=precision)
+    return evaluation_of(
+        [group.totals(byte_lengths) for group in predicted],
+        context_length=context_length,
+        stride=context_length if stride is None else stride,
     )
-    totals = [group.totals(byte_lengths) for group in predicted]
-    return evaluation_of(totals, context_length=context_length, stride=stride)
 
 
 def predictions(
     model: nn.Module,
     windows: Iterable[Window],
     *,
-    overlap: int = 0,
     at_once: int = EvaluationConfig.batch_size,
     precision: torch.dtype = torch.float32,
 ) -> Iterator[Predictions]:
-    """The loss of every token that :func:`evaluate_windows` predicts, in the order of the text; of
-    several processes each has its share. Windows have `overlap` tokens in common."""
+    """The loss of every target that :func:`evaluate_windows` predicts, in the order of the windows;
+    of several processes each has its share."""
     device = next(model.parameters()).device
 
-    def predict(group: Group) -> Predictions:
-        tokens, known = group
-        inputs = unmarked(tokens[:, :-1])  # (b, length)
-        targets = to_predict(tokens[:, known + 1 :])  # (b, length - known)
+    def predict(group: Batch) -> Predictions:
+        inputs, targets = group  # each (b, T)
         with autocast(device, precision):
             losses, are_right = token_cross_entropy(model, inputs.to(device), targets.to(device))
-        return Predictions(tokens, known, losses.cpu().double(), are_right.cpu())
+        return Predictions(inputs, targets, losses.cpu().double(), are_right.cpu())
 
-    groups = _groups(windows, max(at_once // workers.count(), 1), overlap)
+    groups = _groups(windows, size=max(at_once // workers.count(), 1))
     ranks = distributed.world_size()
     in_a_turn = ranks * workers.count()  # a group for each worker of each process
     with evaluating(model):
         while turn := list(itertools.islice(groups, in_a_turn)):
             own = turn[distributed.rank() :: ranks]
             yield from workers.compute(predict, own)
+
+
+def _groups(windows: Iterable[Window], size: int) -> Iterator[Batch]:
+    """Windows of the same length one below the other, `size` of them at most."""
+    for _, alike in itertools.groupby(windows, key=lambda window: len(window[0])):
+        while group := list(itertools.islice(alike, size)):
+            yield stacked(group)
 
 
 def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:
@@ -205,41 +240,3 @@ def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> 
         stride=stride,
         right=None if math.isnan(right) else right / max(count, 1),
     )
-
-
-def windows_of(
-    chunks: Iterable[NDArray[np.integer]], context_length: int, stride: int | None = None
-) -> Iterator[Window]:
-    """Windows over a text in chunks, each `stride` tokens after the one before, or side by side.
-
-    The last token of a window is predicted in it, and read in the next one. The last window may be
-    short; it holds a token at least that none before it has predicted.
-    """
-    stride = context_length if stride is None else stride
-    overlap = context_length - stride
-    held = np.empty(0, np.int64)  # the tokens from the beginning of the next window
-    predicted = 0  # how many of these, after the first one, earlier windows predict
-    for chunk in chunks:
-        held = np.concatenate([held, chunk])
-        while len(held) > context_length:
-            yield held[: context_length + 1]
-            held = held[stride:]
-            predicted = overlap
-    if len(held) > predicted + 1:
-        yield held
-
-
-def _groups(windows: Iterable[Window], size: int, overlap: int) -> Iterator[Group]:
-    """Windows of the same length side by side, `size` of them at most."""
-    windows = iter(windows)
-    if overlap > 0:  # the first one predicts all its tokens
-        for first in itertools.islice(windows, 1):
-            yield _stacked([first]), 0
-
-    for _, alike in itertools.groupby(windows, key=len):
-        while group := list(itertools.islice(alike, size)):
-            yield _stacked(group), overlap
-
-
-def _stacked(windows: list[Window]) -> Tensor:
-    return torch.from_numpy(np.stack(windows).astype(np.int64))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import UserError
-from ..data.dialogue.counted import IGNORED
+from ..data.batches import IGNORED
 from ..model import GPT
 
 # Of a model, inputs and targets, both ``(b, T)``: what is to be minimised, a scalar.
@@ -95,13 +95,12 @@ def mean_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Ten
 
 @torch.no_grad()
 def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The cross-entropy in nats of each target, and whether it is the likeliest token, ``(b, n)``.
-
-    The targets follow the last n of the inputs ``(b, T)``."""
+    """The cross-entropy in nats of each target, 0 if it does not count, and whether it is the
+    likeliest token. All are ``(b, T)``."""
     if _has_usual_loss(model):
         assert isinstance(model, GPT)
         return model.token_losses(inputs, targets)
-    logits = model(inputs)[:, -targets.shape[1] :]  # (b, n, vocab_size)
+    logits = model(inputs)  # (b, T, vocab_size)
     return _cross_entropy(logits, targets), logits.argmax(-1) == targets
 
 

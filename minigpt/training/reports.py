@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .. import UserError
-from ..config import TrainConfig, check_log
+from ..config import EARLY, TrainConfig, check_log
 from ..runs.folder import (
     COUNTING,
     EXPECTED,
@@ -37,7 +37,6 @@ from .folder import RunFolder
 from .kept import KeptWeights
 from .loggers import LOGGERS
 from .messages import bar, clock, say
-from .schedule import EARLY
 
 _MOST_STEPS = 20_000  # in steps.jsonl: of a longer training every second, every fourth, ...
 SECONDS = 1.0  # at least, from one writing of steps.jsonl to the next

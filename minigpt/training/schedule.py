@@ -5,8 +5,6 @@ from collections.abc import Callable
 # Of the share of the training that is done, 0 to 1: the share of the highest learning rate.
 Schedule = Callable[[float], float]
 
-EARLY = 0.8  # of a training, in which tokens are split and windows cut
-
 
 def progress(
     step: int, steps: int | None, seconds: float, limit: float, max_steps: int | None = None
@@ -24,18 +22,19 @@ def progress(
     return by_time if max_steps is None else max(by_time, min(1.0, step / max_steps))
 
 
-def learning_rate(done: float, peak: float, warmup_ratio: float, min_lr_ratio: float) -> float:
-    """Linear rise to `peak`, then linear fall to ``min_lr_ratio * peak``.
+def rise_and_fall(done: float, *, warmup_ratio: float, min_lr_ratio: float) -> float:
+    """The share of the highest learning rate: a linear rise to 1, then a linear fall to
+    `min_lr_ratio`.
 
     Linear decay to near zero was the best of the schedules compared in "Straight to Zero: Why
     Linearly Decaying the Learning Rate to Zero Works Best for LLMs", Bergsma et al. 2025.
 
-    `done` and `warmup_ratio` are shares of the training, `min_lr_ratio` is one of `peak`.
+    `done` and `warmup_ratio` are shares of the training.
     """
     if done < warmup_ratio:
-        return peak * max(done / warmup_ratio, 0.01)
+        return max(done / warmup_ratio, 0.01)
     left = (1.0 - done) / (1.0 - warmup_ratio) if warmup_ratio < 1.0 else 0.0
-    return peak * (min_lr_ratio + (1.0 - min_lr_ratio) * left)
+    return min_lr_ratio + (1.0 - min_lr_ratio) * left
 
 
 def smoothed(average: float, value: float, count: int) -> float:

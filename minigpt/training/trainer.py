@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from .. import UserError
 from ..config import TrainConfig
-from ..data.batches import Dataset
+from ..data.batches import Dataset, make_batches
 from ..networks import evaluating
 from ..runs.folder import EXPECTED, INTERPOLATION, is_kept
 from ..runs.listing import Run
@@ -20,8 +20,8 @@ from . import distributed
 from .callbacks import CallbackList, Figures
 from .candidates import best_candidate, seconds_at_end
 from .checkpoint import Learner, TrainingState
-from .descent import GradientDescent
 from .divergence import Diverged, advice, check_finite, check_weights
+from .evaluation import Validation
 from .folder import RunFolder
 from .interruption import GracefulStop, Interrupted
 from .limits import Speedometer, TrainingLimits
@@ -30,7 +30,7 @@ from .optimizer import OptimizersOf, chosen_optimizers
 from .reports import usual_callbacks
 from .schedule import Schedule
 from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
-from .validation import Validation
+from .step import GradientDescent
 
 
 class Trainer:
@@ -110,6 +110,7 @@ class Trainer:
         self.byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())  # (vocab_size,)
         check_fit(model.to(self.device), dataset, self.context_length)
 
+        self.batches = make_batches(dataset, self.config, self.context_length)
         self.optimizers = chosen_optimizers(optimizers, model, self.config)
         self.state = TrainingState()
         self.figures: Figures = {}
@@ -123,16 +124,15 @@ class Trainer:
         self._learner = Learner.of(model, self.optimizers, self.config)
         self._descent = GradientDescent(
             self._learner,
-            dataset,
+            self.batches,
             self.config,
             loss=loss,
             schedule=schedule,
-            context_length=self.context_length,
             byte_lengths=self.byte_lengths,
         )
         self._validation = Validation(
             model,
-            dataset,
+            self.batches,
             self.config,
             context_length=self.context_length,
             byte_lengths=self.byte_lengths,

@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.data import counting
+from minigpt.data.batches import IGNORED, Window
 from minigpt.data.counting import CountingModel, fit_in_time
 
 few = settings(max_examples=60, deadline=None)
@@ -27,6 +29,11 @@ def counted_texts(draw: Any) -> tuple[list[int], int]:
 
 def model_of(tokens: list[int], vocab_size: int, order: int = 5) -> CountingModel:
     return CountingModel(np.array(tokens, np.uint16), vocab_size, order)
+
+
+def window(tokens: Sequence[int] | np.ndarray) -> Window:
+    ids = np.array(tokens, np.int64)
+    return ids[:-1], ids[1:].copy()
 
 
 def next_probabilities(model: CountingModel, context: list[int]) -> np.ndarray:
@@ -127,20 +134,30 @@ def test_a_row_is_read_from_its_own_beginning() -> None:
 def test_a_regular_text_costs_little_and_noise_what_it_must() -> None:
     draw, lengths = random.Random(2), [1] * 16
     regular, noise = [3, 1, 4, 1, 5, 9, 2, 6] * 500, draw.choices(range(16), k=4000)
-    assert model_of(regular, 16).bits_per_byte([np.array(regular)], lengths) < 0.01
-    other = [np.array(draw.choices(range(16), k=4000))]
-    assert 4.0 < model_of(noise, 16).bits_per_byte(other, lengths) < 4.5
+    assert model_of(regular, 16).bits_per_byte([window(regular)], lengths) < 0.01
+    other = window(draw.choices(range(16), k=4000))
+    assert 4.0 < model_of(noise, 16).bits_per_byte([other], lengths) < 4.5
 
 
 def test_bits_are_those_of_all_tokens_of_a_window_but_the_first() -> None:
     """As in the evaluation of a GPT: an end of text has to be predicted, and stands for no byte."""
     tokens = random.Random(3).choices(range(5), k=200)
     model, lengths, end_of_text = model_of(tokens, 5), [1, 2, 3, 1, 0], 4
-    windows = [np.array([2, 0, end_of_text, 1]), np.array([end_of_text, 3])]
-    nats = -sum(model.log_probabilities(window)[1:].sum() for window in windows)
+    texts = [np.array([2, 0, end_of_text, 1]), np.array([end_of_text, 3])]
+    nats = -sum(model.log_probabilities(text)[1:].sum() for text in texts)
     size = 1 + 0 + 2 + 1
-    bits = model.bits_per_byte(iter(windows), lengths)
+    bits = model.bits_per_byte(map(window, texts), lengths)
     assert bits == pytest.approx(nats / math.log(2) / size)
+
+
+def test_targets_that_do_not_count_are_left_out_of_the_bits() -> None:
+    tokens = random.Random(4).choices(range(5), k=200)
+    model, lengths = model_of(tokens, 5), [1, 2, 3, 1, 0]
+    inputs, targets = window([2, 0, 4, 1, 3])
+    targets[[0, 3]] = IGNORED
+    found = model.log_probabilities(np.array([2, 0, 4, 1]))
+    bits = model.bits_per_byte([(inputs, targets)], lengths)
+    assert bits == pytest.approx(-found[[2, 3]].sum() / math.log(2) / (0 + 2))
 
 
 # In the time there is

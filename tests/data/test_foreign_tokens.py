@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from minigpt import UserError
-from minigpt.config import TextConfig
-from minigpt.data.batches import Dataset, sample_batch
+from minigpt.config import TextConfig, TrainConfig
+from minigpt.data.batches import Dataset, make_batches
 from minigpt.data.source import check_short_text, find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.data.token_files import FOLDER
@@ -46,7 +46,8 @@ def test_a_text_becomes_the_tokens_of_an_object_with_four_members(tmp_path: Path
     assert len(data.validation) >= 2
     assert said == []
 
-    inputs, targets = sample_batch(data.train, 2, 8, seed=0, step=0)
+    batches = make_batches(data, TrainConfig(batch_size=2), context_length=8)
+    inputs, targets = batches.batch(step=0, done=0.0)
     assert inputs.shape == (2, 8)
     assert inputs[:, 1:].equal(targets[:, :-1])
 

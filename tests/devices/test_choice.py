@@ -258,5 +258,5 @@ def test_in_float16_a_scale_that_is_too_large_is_lowered_and_no_step_is_lost(
 def test_the_scale_rises_when_nothing_was_too_large_for_long(
     trained: Callable[..., minigpt.Trainer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.training.descent.STEPS_TO_DOUBLE", 3)
+    monkeypatch.setattr("minigpt.training.step.STEPS_TO_DOUBLE", 3)
     assert trained("float16", scale=2.0).state.loss_scale == 2.0**3  # after 3 and 6 of 8 steps

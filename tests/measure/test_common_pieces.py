@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.measure.common_pieces import CommonPiece, PredictedToken, common_pieces
 
-NOWHERE = np.zeros(1, np.int64)
+NOWHERE = np.zeros(0, np.int64)
 TEXT = "The fox – 狐, naïve 🦊 – said no.\n"
 
 
 def token(text: bytes, nats: float | None = 1.0, *, is_end: bool = False) -> PredictedToken:
-    return PredictedToken(text, is_end, nats, NOWHERE, 0)
+    return PredictedToken(text, is_end, nats, NOWHERE)
 
 
 def tokens_of(text: str, cuts: set[int]) -> list[PredictedToken]:

@@ -11,7 +11,7 @@ def pieces(count: int, length: int = 5) -> list[CommonPiece]:
     made = []
     for i in range(count):
         text = f"{i:{length}}"
-        one = PredictedToken(text.encode(), False, 1.0, np.arange(i % 7 + 1), i % 7)
+        one = PredictedToken(text.encode(), False, 1.0, np.arange(i % 7))
         made.append(CommonPiece(text, i * length, length, ([one], [one])))
     return made
 

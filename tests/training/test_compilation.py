@@ -10,10 +10,10 @@ import torch
 
 from minigpt import UserError
 from minigpt.config import GPTConfig, TrainConfig
+from minigpt.data.batches import Batch
 from minigpt.model import GPT
 from minigpt.training import compilation
-from minigpt.training.compilation import compile_loss, prepared
-from minigpt.training.gradients import Part
+from minigpt.training.compilation import compile_for_training, compile_loss, is_wanted
 from minigpt.training.loss import Loss
 from tests.conftest import train_tiny
 
@@ -62,25 +62,30 @@ REFUSED = "no-such-compiler: not found"
 
 
 @pytest.fixture
-def loss_and_parts(monkeypatch: pytest.MonkeyPatch) -> tuple[Loss, list[Part]]:
+def loss_and_parts(monkeypatch: pytest.MonkeyPatch) -> tuple[Loss, list[Batch]]:
     """A small model's loss, on what counts as a GPU that compiled code cannot be made for."""
-    monkeypatch.setattr(compilation, "_gains", lambda device, config: config.minutes > 10)
     monkeypatch.setattr(compilation, "why_not_compiled", lambda device: None)
     monkeypatch.setattr(compilation, "compile_loss", lambda loss, try_out: REFUSED)
     model = GPT(GPTConfig(11, context_length=8, emb_dim=16, num_layers=1, num_heads=2))
-    return Loss(model), [tuple(torch.zeros(2, 1, 8, dtype=torch.int64))]
+    inputs, targets = torch.zeros(2, 1, 8, dtype=torch.int64)
+    return Loss(model), [(inputs, targets)]
+
+
+def try_to_compile(loss_and_parts: Any, config: TrainConfig) -> None:
+    loss, parts = loss_and_parts
+    compile_for_training(loss, loss, parts, config)
 
 
 def test_a_training_goes_on_if_compiling_was_not_asked_for_and_fails(
     loss_and_parts: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert prepared(*loss_and_parts, LONG) is loss_and_parts[0]
+    try_to_compile(loss_and_parts, LONG)
     assert f"steps take longer: {REFUSED}\n" in capsys.readouterr().err
 
 
 def test_it_does_not_if_it_was_asked_for(loss_and_parts: Any) -> None:
     with pytest.raises(UserError, match=f"{REFUSED}; use --compile off"):
-        prepared(*loss_and_parts, replace(LONG, compile="on"))
+        try_to_compile(loss_and_parts, replace(LONG, compile="on"))
 
 
 def test_what_is_missing_is_said_and_not_tried(
@@ -88,7 +93,7 @@ def test_what_is_missing_is_said_and_not_tried(
 ) -> None:
     monkeypatch.setattr(compilation, "why_not_compiled", lambda device: "Triton is not installed")
     monkeypatch.setattr(compilation, "compile_loss", None)
-    prepared(*loss_and_parts, LONG)
+    try_to_compile(loss_and_parts, LONG)
     assert "steps take longer: Triton is not installed\n" in capsys.readouterr().err
 
 
@@ -103,6 +108,6 @@ def test_what_is_missing_is_said_and_not_tried(
 )
 def test_auto_compiles_for_a_long_training_on_a_gpu(extent: Any, is_long: bool) -> None:
     config = TrainConfig(**extent)
-    assert compilation._gains(torch.device("cuda"), config) == is_long
-    assert not compilation._gains(torch.device("cpu"), config)
-    assert not compilation._gains(torch.device("mps"), config)
+    assert is_wanted(torch.device("cuda"), config) == is_long
+    assert not is_wanted(torch.device("cpu"), config)
+    assert not is_wanted(torch.device("mps"), config)

@@ -2,8 +2,6 @@
 
 import math
 import threading
-from collections import Counter
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import minigpt
 from minigpt import GPT, GPTConfig, UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig, TrainConfig
-from minigpt.data.batches import Dataset, sample_batch
-from minigpt.data.dialogue.counted import IGNORED, MarkedTokens, said_by
+from minigpt.data.batches import IGNORED, Dataset, make_batches
+from minigpt.data.dialogue.counted import said_by
 from minigpt.data.dialogue.dialogue import Dialogue
 from minigpt.data.documents.document import Layout
 from minigpt.data.source import find_source
@@ -31,11 +27,10 @@ from minigpt.runs.weights import read_best
 from minigpt.tokenizer import CharacterTokenizer, Tokenizer, make_tokenizer
 from minigpt.training import distributed
 from minigpt.training.checkpoint import TrainingState
-from minigpt.training.evaluation import evaluate_tokens, spread_windows
-from minigpt.training.gradients import BatchResult, set_gradients
+from minigpt.training.evaluation import Totals, Validation, evaluate_windows, predictions
 from minigpt.training.limits import TrainingLimits
 from minigpt.training.loss import Loss, token_cross_entropy
-from minigpt.training.validation import Validation
+from minigpt.training.step import BatchResult, set_gradients
 
 from ..conftest import TINY, tiny_settings
 from ..data.dialogue.chats import some_chat
@@ -124,42 +119,6 @@ def test_a_role_that_says_nothing_where_it_would_be_validated_is_refused(
     assert not run.exists()
 
 
-def marked_tokens(length: int, counted: Iterable[int]) -> MarkedTokens:
-    is_counted = np.zeros(length, np.bool_)
-    is_counted[list(counted)] = True
-    return MarkedTokens(np.arange(length, dtype=np.uint16), is_counted)
-
-
-@pytest.mark.parametrize("counted", [[1], [999], [500], [3, 4, 5, 700], range(400, 600)], ids=str)
-def test_every_batch_has_a_target_that_counts_in_each_row(counted: Iterable[int]) -> None:
-    tokens = marked_tokens(1000, counted)
-    for step in range(20):
-        inputs, targets = sample_batch(tokens, 3, 64, seed=1, step=step)
-        assert inputs.shape == targets.shape == (3, 64)
-        assert (targets != IGNORED).any(dim=1).all()
-
-
-@given(length=st.integers(2, 40), context=st.integers(1, 12), counted=st.sets(st.integers(0, 39)))
-@settings(deadline=None)
-def test_the_windows_of_an_evaluation_are_just_those_with_a_target_that_counts(
-    length: int, context: int, counted: set[int]
-) -> None:
-    tokens = marked_tokens(length, [place for place in counted if place < length])
-    all_windows = spread_windows(tokens[:], context, 1000)
-    expected = [window.tolist() for window in all_windows if (window[1:] >= 0).any()]
-    assert [window.tolist() for window in spread_windows(tokens, context, 1000)] == expected
-
-
-def test_all_windows_that_count_are_drawn_equally_often() -> None:
-    """In an epoch of the text, which has 20 windows; a few of them count."""
-    tokens = marked_tokens(1050, [60, 160, 460, 860])
-    seen: Counter[int] = Counter()
-    for step in range(10):
-        inputs, _ = sample_batch(tokens, 2, 50, seed=1, step=step)
-        seen.update(inputs[:, 0].tolist())
-    assert len(seen) == 4 and max(seen.values()) - min(seen.values()) <= 1
-
-
 class Clock(GPT):
     """Takes a second for each token that it reads."""
 
@@ -174,16 +133,16 @@ def test_the_time_of_an_evaluation_is_reckoned_by_the_tokens_that_it_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("time.perf_counter", lambda: Clock.seconds)
-    tokens = marked_tokens(2000, range(900, 1000))  # 5%
+    tokens = np.arange(2000, dtype=np.uint16)
+    counted = (tokens >= 900) & (tokens < 1000)  # 5%
     tokenizer = CharacterTokenizer(map(chr, range(0x4E00, 0x4E00 + 2000)))
-    dataset = Dataset(
-        tokenizer, tokens[:], tokens[:], marked_train=tokens, marked_validation=tokens
-    )
+    dataset = Dataset(tokenizer, tokens, tokens, counted_train=counted, counted_validation=counted)
     size = tokenizer.vocab_size
     model = Clock(GPTConfig(size, emb_dim=4, num_layers=1, num_heads=1, context_length=16))
     config = TrainConfig(steps=1, batch_size=2, eval_tokens=2000, precision="float32")
     lengths = torch.tensor(tokenizer.byte_lengths())
-    validation = Validation(model, dataset, config, context_length=16, byte_lengths=lengths)
+    batches = make_batches(dataset, config, context_length=16)
+    validation = Validation(model, batches, config, context_length=16, byte_lengths=lengths)
     limits = TrainingLimits(config, deadline=0.0, steps_in_epoch=100)
     validation.plan(TrainingState(), config, limits)
     for most in (40, 2000):
@@ -197,12 +156,11 @@ def test_an_evaluation_of_nothing_is_never_the_best(workplace: Path) -> None:
     size = dataset.tokenizer.vocab_size
     model = GPT(GPTConfig(size, emb_dim=8, num_layers=1, num_heads=2, context_length=16))
     lengths = torch.tensor(dataset.tokenizer.byte_lengths())
-    marked = MarkedTokens(dataset.validation, np.zeros(len(dataset.validation), np.bool_))
-    result = evaluate_tokens(model, marked, lengths, context_length=16, max_tokens=99)
+    result = evaluate_windows(model, [], lengths, context_length=16)
     assert math.isnan(result.loss) and math.isnan(result.bits_per_byte) and result.tokens == 0
 
     config = TrainConfig(steps=2, batch_size=2, device="cpu")
-    dataset = replace(dataset, marked_validation=marked)
+    dataset = replace(dataset, counted_validation=np.zeros(len(dataset.validation), np.bool_))
     with pytest.raises(UserError, match="no token of the text to validate on counts"):
         minigpt.Trainer(model, dataset, config).train()
 
@@ -239,56 +197,83 @@ def test_a_loss_of_ones_own_counts_as_one_of_ours_does_in_any_parts(folder: Path
         assert other == pytest.approx(found[0], rel=1e-5)
 
 
+# Several processes
+
+
 class TwoProcesses:
-    """Two threads in the place of two processes: what is averaged over processes waits for both."""
+    """Two threads in the place of two processes: what is added up waits for both."""
 
     def __init__(self) -> None:
         self._both = threading.Barrier(2)
-        self._given: list[tuple[float, ...]] = []
+        self._given: list[Tensor] = []
 
-    def mean(self, *numbers: float) -> list[float]:
-        self._given.append(numbers)
+    def add_up(self, numbers: Tensor) -> None:
+        self._given.append(numbers.clone())
         self._both.wait(PATIENCE)
-        means = [sum(values) / 2 for values in zip(*self._given, strict=True)]
-        if self._both.wait(PATIENCE) == 0:
-            self._given = []
-        self._both.wait(PATIENCE)
-        return means
+        numbers.copy_(torch.stack(self._given).sum(0))
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0**10])
+@pytest.mark.parametrize("ignored", [0, 9, 12], ids=["all count", "some count", "half count"])
 def test_each_target_that_counts_weighs_the_same_whichever_process_has_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    ignored: int, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the first process's targets only three count, of the second's all."""
+    """Of the first process's targets only some count or none does, of the second's all. The second
+    computes in parts."""
     inputs = torch.arange(24).view(4, 6) % 11
     targets = (inputs + 1) % 11
-    targets[0, :3] = targets[1] = IGNORED
+    targets.view(-1)[:ignored] = IGNORED
 
     def gpt() -> GPT:
         torch.manual_seed(0)
         return GPT(GPTConfig(11, emb_dim=8, num_layers=1, num_heads=2, context_length=16))
 
-    def result(model: GPT, rows: slice) -> tuple[BatchResult, Tensor]:
+    def result(model: GPT, rows: int, of: slice) -> tuple[BatchResult, Tensor]:
         found = set_gradients(
             Loss(model),
             list(model.parameters()),
-            [(inputs[rows], targets[rows])],
+            list(zip(inputs[of].split(rows), targets[of].split(rows), strict=True)),
             torch.arange(1, 12),
             grad_clip=1e9,
             precision=torch.float32,
+            scale=scale,
         )
         assert model.head.weight.grad is not None
         return found, model.head.weight.grad
 
-    alone, expected = result(gpt(), slice(0, 4))
+    alone, expected = result(gpt(), 4, slice(0, 4))
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
-    monkeypatch.setattr(distributed, "mean", TwoProcesses().mean)
+    monkeypatch.setattr(distributed, "add_up", TwoProcesses().add_up)
     with ThreadPoolExecutor(2) as processes:
-        one, other = processes.map(result, (gpt(), gpt()), (slice(0, 2), slice(2, 4)))
+        one, other = processes.map(result, (gpt(), gpt()), (2, 1), (slice(0, 2), slice(2, 4)))
     torch.testing.assert_close((one[1] + other[1]) / 2, expected)  # as DDP averages them
     for found, _ in (one, other):
+        assert found.minimised == pytest.approx(alone.minimised, rel=1e-5)
         assert found.loss == pytest.approx(alone.loss, rel=1e-5)
         assert found.bytes_per_token == pytest.approx(alone.bytes_per_token)
+
+
+@pytest.mark.parametrize("only", [None, "otto"])
+def test_an_evaluation_that_processes_share_is_that_of_one(
+    only: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = chat(folder, only)
+    batches = make_batches(dataset, TrainConfig(), context_length=32)
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(320, emb_dim=16, num_layers=1, num_heads=2, context_length=32))
+    byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())
+
+    def totals() -> list[Totals]:
+        groups = predictions(model, batches.validation(10_000), at_once=2)
+        return [group.totals(byte_lengths) for group in groups]
+
+    alone = totals()
+    monkeypatch.setattr(distributed, "world_size", lambda: 3)
+    shares = []
+    for rank in range(3):
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        shares += totals()
+    assert len(alone) > 3 and sorted(shares) == sorted(alone)
 
 
 def test_somebody_who_says_nothing_is_refused() -> None:
@@ -304,13 +289,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_loss_and_its_gradients_are_those_of_one_speaker(folder: Path) -> None:
-    text = TextConfig(files=(str(folder / "chat.txt"),), vocab_size=320, only="otto")
-    dataset = prepare_tokens(find_source(text), text, cache=folder)
-    assert dataset.marked_train is not None and dataset.marked_validation is not None
+def chat(folder: Path, only: str | None) -> Dataset:
+    text = TextConfig(files=(str(folder / "chat.txt"),), vocab_size=320, only=only)
+    return prepare_tokens(find_source(text), text, cache=folder)
 
-    inputs, targets = sample_batch(dataset.marked_train, 4, 32, seed=0, step=0)
-    plain_inputs, plain_targets = sample_batch(dataset.train, 4, 32, seed=0, step=0)
+
+def test_the_loss_and_its_gradients_are_those_of_one_speaker(folder: Path) -> None:
+    config = TrainConfig(batch_size=4, seed=0)
+    dataset = chat(folder, "otto")
+    inputs, targets = make_batches(dataset, config, 32).batch(step=0, done=0.0)
+    plain = make_batches(chat(folder, None), config, 32)
+    plain_inputs, plain_targets = plain.batch(step=0, done=0.0)
     is_counted = targets != IGNORED
     assert torch.equal(inputs, plain_inputs)
     assert torch.equal(targets[is_counted], plain_targets[is_counted])
@@ -342,14 +331,12 @@ def test_the_loss_and_its_gradients_are_those_of_one_speaker(folder: Path) -> No
 
 
 def test_an_evaluation_is_of_the_same_tokens(folder: Path) -> None:
-    text = TextConfig(files=(str(folder / "chat.txt"),), vocab_size=320, only="Anna")
-    dataset = prepare_tokens(find_source(text), text, cache=folder)
-    assert dataset.marked_validation is not None
+    dataset = chat(folder, "Anna")
+    batches = make_batches(dataset, TrainConfig(), context_length=32)
     model = GPT(GPTConfig(vocab_size=320, emb_dim=16, num_layers=1, num_heads=2, context_length=32))
     byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())
-    result = evaluate_tokens(
-        model, dataset.marked_validation, byte_lengths, context_length=32, max_tokens=10_000
-    )
+    windows = batches.validation(10_000)
+    result = evaluate_windows(model, windows, byte_lengths, context_length=32)
     assert dataset.origin.dialogue is not None
     counted = said_by(dataset.validation, dataset.tokenizer, dataset.origin.dialogue, "Anna")
     assert result.tokens == counted[1:].sum()

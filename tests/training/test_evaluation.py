@@ -14,12 +14,13 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import GPTConfig
+from minigpt.data.batches import windows_of_stream, windows_side_by_side
 from minigpt.data.counting import CountingModel
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
@@ -28,12 +29,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.measure import evaluate as evaluate_module
 from minigpt.model import GPT
 from minigpt.runs.found import load_run
-from minigpt.training.evaluation import (
-    Evaluation,
-    evaluate_tokens,
-    evaluate_windows,
-    windows_of,
-)
+from minigpt.training.evaluation import Evaluation, evaluate_windows
 
 from ..conftest import some_text, train_tiny
 from ..data.documents.made import p, word
@@ -80,14 +76,20 @@ def assert_predicted_one_by_one(
     assert result.right == pytest.approx(right / count)
 
 
+def evaluated(
+    model: GPT, text: np.ndarray, byte_lengths: Tensor = ONE_BYTE, most: int = 1000, **how: Any
+) -> Evaluation:
+    """In windows side by side, or spread over the text."""
+    windows = windows_side_by_side(text, CONTEXT, most)
+    return evaluate_windows(model, windows, byte_lengths, context_length=CONTEXT, **how)
+
+
 def windows_read(model: GPT, text: np.ndarray, max_tokens: int, at_once: int = 16) -> list[Any]:
     """The windows that an evaluation gives the model."""
     seen: list[Any] = []
     embedding = model.token_embedding
     hook = embedding.register_forward_pre_hook(lambda _, inputs: seen.extend(inputs[0].tolist()))
-    evaluate_tokens(
-        model, text, ONE_BYTE, context_length=CONTEXT, max_tokens=max_tokens, at_once=at_once
-    )
+    evaluated(model, text, most=max_tokens, at_once=at_once)
     hook.remove()
     return seen
 
@@ -106,16 +108,12 @@ def test_every_token_but_the_first_is_predicted_once(
 ) -> None:
     """Also of a text shorter than the context, and of one that ends with a short window."""
     model, text = gpt(architecture), tokens(length)
-    result = evaluate_tokens(
-        model, text, MORE_BYTES, context_length=CONTEXT, max_tokens=1000, at_once=batch_size
-    )
+    result = evaluated(model, text, MORE_BYTES, at_once=batch_size)
     assert_predicted_one_by_one(result, model, text)
 
 
 def test_guessing_takes_log2_of_the_vocabulary_for_each_token() -> None:
-    result = evaluate_tokens(
-        gpt(std=0.0), tokens(33), ONE_BYTE, context_length=CONTEXT, max_tokens=1000
-    )
+    result = evaluated(gpt(std=0.0), tokens(33))
     assert result.loss == pytest.approx(math.log(VOCAB), rel=1e-6)
     assert result.bits_per_byte == pytest.approx(math.log2(VOCAB), rel=1e-6)
     assert result.perplexity == pytest.approx(VOCAB)
@@ -147,15 +145,8 @@ def test_the_part_that_is_read_is_spread_over_the_text() -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_the_model_keeps_its_mode_and_is_judged_without_dropout(training: bool) -> None:
     model = gpt(dropout=0.5).train(training)
-    first, second = (
-        evaluate_tokens(model, tokens(33), ONE_BYTE, context_length=CONTEXT, max_tokens=99)
-        for _ in range(2)
-    )
-    assert (
-        first
-        == second
-        == evaluate_tokens(gpt(), tokens(33), ONE_BYTE, context_length=CONTEXT, max_tokens=99)
-    )
+    first, second = (evaluated(model, tokens(33)) for _ in range(2))
+    assert first == second == evaluated(gpt(), tokens(33))
     assert model.training == training
 
 
@@ -167,9 +158,8 @@ def test_of_the_logits_only_a_few_are_in_memory_at_a_time() -> None:
     lengths = torch.ones(vocab_size, dtype=torch.int64)
     cpu = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=cpu, profile_memory=True) as profile:
-        result = evaluate_tokens(
-            model, text, lengths, context_length=context_length, max_tokens=10**6
-        )
+        windows = windows_side_by_side(text, context_length, 10**6)
+        result = evaluate_windows(model, windows, lengths, context_length=context_length)
     assert result.tokens == 16 * context_length
 
     allocated = peak = 0
@@ -199,7 +189,7 @@ def test_a_stream_is_predicted_as_token_by_token(
     length: int, batch_size: int, places: list[int]
 ) -> None:
     model, text = gpt(), tokens(length)
-    windows = windows_of(cut(text, places), CONTEXT)
+    windows = windows_of_stream(cut(text, places), CONTEXT)
     result = evaluate_windows(
         model, windows, MORE_BYTES, context_length=CONTEXT, at_once=batch_size
     )
@@ -219,7 +209,7 @@ def test_in_windows_that_overlap_every_token_is_predicted_once_from_more_before_
     length: int, stride: int, batch_size: int, places: list[int]
 ) -> None:
     model, text = gpt(), tokens(length)
-    windows = windows_of(cut(text, places), CONTEXT, stride)
+    windows = windows_of_stream(cut(text, places), CONTEXT, stride)
     result = evaluate_windows(
         model, windows, MORE_BYTES, context_length=CONTEXT, stride=stride, at_once=batch_size
     )
@@ -239,7 +229,7 @@ def test_it_is_the_loss_of_the_text_encoded_whole(tiny_run: Path, text: Path) ->
     run = load_run(tiny_run)
     ids = torch.tensor(run.tokenizer.encode(text.read_text())).numpy()
     lengths = torch.tensor(run.tokenizer.byte_lengths())
-    expected = evaluate_windows(run.model, windows_of([ids], 16), lengths, context_length=16)
+    expected = evaluate_windows(run.model, windows_of_stream([ids], 16), lengths, context_length=16)
     read: list[int] = []
     result = minigpt.evaluate(tiny_run, text, progress=read.append)
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
@@ -257,7 +247,7 @@ def test_windows_that_overlap_by_half_give_what_the_writer_gives(
     ids = [writer.first_token(), *run.tokenizer.encode(text.read_text())][: 16 + 8 * 20 + 1]
     expected = -np.mean(scoring.score(writer.engine, ids))
     lengths = torch.tensor(run.tokenizer.byte_lengths())
-    windows = windows_of([np.array(ids)], 16, stride=8)
+    windows = windows_of_stream([np.array(ids)], 16, stride=8)
     result = evaluate_windows(run.model, windows, lengths, context_length=16, stride=8)
     assert result.loss == pytest.approx(expected, rel=1e-6)
 
@@ -292,7 +282,8 @@ def test_counting_in_the_training_text_is_compared_with_while_that_is_as_it_was(
     ids = np.array(found.tokenizer.encode(text.read_text()))
     model = CountingModel(dataset.train[:], found.tokenizer.vocab_size)
     lengths = found.tokenizer.byte_lengths()
-    for stride, windows in ((16, windows_of([ids], 16)), (4, [ids])):
+    for stride, length in ((16, 16), (4, len(ids))):
+        windows = windows_of_stream([ids], length)
         bits = minigpt.evaluate(run, text, stride=stride).counting_bits_per_byte
         assert bits == pytest.approx(model.bits_per_byte(windows, lengths), rel=1e-9)
 

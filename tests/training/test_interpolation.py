@@ -15,6 +15,7 @@ from torch import Tensor
 
 import minigpt
 from minigpt.config import GPTConfig
+from minigpt.data.batches import windows_side_by_side
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.model import GPT
@@ -22,7 +23,7 @@ from minigpt.runs.folder import CHECKPOINT, METRICS, NEARLY, WEIGHTS, kept_row, 
 from minigpt.runs.found import load_run
 from minigpt.training.candidates import SHARES_TRIED, best_share, tokens_to_search
 from minigpt.training.checkpoint import LAST, read_state
-from minigpt.training.evaluation import evaluate_tokens
+from minigpt.training.evaluation import evaluate_windows
 from minigpt.training.limits import TrainingLimits
 from minigpt.training.weights import Weights
 from tests.conftest import some_text
@@ -128,12 +129,11 @@ def validation_loss(folder: Path) -> Callable[[dict[str, Tensor]], float]:
     def loss(weights: dict[str, Tensor]) -> float:
         run.model.load_state_dict(weights, strict=False)
         context_length = run.model.config.context_length
-        found = evaluate_tokens(
+        found = evaluate_windows(
             run.model,
-            tokens.validation,
+            windows_side_by_side(tokens.validation, context_length, 10**6),
             lengths,
             context_length=context_length,
-            max_tokens=10**6,
         )
         return found.loss
 
@@ -205,8 +205,8 @@ def test_time_is_kept_for_the_evaluations_on_the_line(
         kept.append(seconds_at_end)
         begin_as_usual(limits, seconds_so_far, seconds_at_end, parameters)
 
-    monkeypatch.setattr("minigpt.training.validation.Validation.seconds", lambda _, tokens: tokens)
-    monkeypatch.setattr("minigpt.training.validation.Validation.count", lambda _, tokens: tokens)
+    monkeypatch.setattr("minigpt.training.evaluation.Validation.seconds", lambda _, tokens: tokens)
+    monkeypatch.setattr("minigpt.training.evaluation.Validation.count", lambda _, tokens: tokens)
     monkeypatch.setattr(TrainingLimits, "begin", begin)
     tuned(tiny_run, "runs/one", steps=2, eval_tokens=4000)
     tuned(tiny_run, "runs/other", steps=2, eval_tokens=4000, interpolate=False)

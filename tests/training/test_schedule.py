@@ -2,23 +2,23 @@
 
 import pytest
 
-from minigpt.training.schedule import learning_rate, progress, smoothed
+from minigpt.training.schedule import progress, rise_and_fall, smoothed
 
 
 @pytest.mark.parametrize(
     ("done", "rate"),
-    [(0.0, 0.04), (0.001, 0.04), (0.1, 2.0), (0.2, 4.0), (0.4, 3.1), (0.6, 2.2), (1.0, 0.4)],
+    [(0.0, 0.01), (0.001, 0.01), (0.1, 0.5), (0.2, 1.0), (0.4, 0.775), (0.6, 0.55), (1.0, 0.1)],
 )
 def test_the_rate_rises_to_its_peak_and_falls_to_its_share_of_it(done: float, rate: float) -> None:
     """It begins at a hundredth of the peak: at zero the first step would be lost."""
-    found = learning_rate(done, peak=4.0, warmup_ratio=0.2, min_lr_ratio=0.1)
+    found = rise_and_fall(done, warmup_ratio=0.2, min_lr_ratio=0.1)
     assert found == pytest.approx(rate)
 
 
 def test_a_training_can_be_all_warmup_or_none() -> None:
-    assert learning_rate(0.5, 1.0, warmup_ratio=1.0, min_lr_ratio=0.1) == 0.5
-    assert learning_rate(1.0, 1.0, warmup_ratio=1.0, min_lr_ratio=0.1) == 0.1
-    assert learning_rate(0.0, 1.0, warmup_ratio=0.0, min_lr_ratio=0.1) == 1.0
+    assert rise_and_fall(0.5, warmup_ratio=1.0, min_lr_ratio=0.1) == 0.5
+    assert rise_and_fall(1.0, warmup_ratio=1.0, min_lr_ratio=0.1) == 0.1
+    assert rise_and_fall(0.0, warmup_ratio=0.0, min_lr_ratio=0.1) == 1.0
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.5])

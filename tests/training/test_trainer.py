@@ -16,7 +16,7 @@ from torch import Tensor
 import minigpt
 from minigpt import UserError
 from minigpt.config import TextConfig, TrainConfig
-from minigpt.data.batches import Dataset, TokenSequence
+from minigpt.data.batches import Dataset, TokenSequence, make_batches, windows_side_by_side
 from minigpt.data.counting import CountingModel, fit_in_time
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
@@ -34,10 +34,11 @@ from minigpt.runs.found import load_run
 from minigpt.runs.journal import texts_of_evaluations
 from minigpt.runs.weights import read_best
 from minigpt.training import workers
-from minigpt.training.checkpoint import LAST, read_state
-from minigpt.training.evaluation import evaluate_tokens, spread_windows
-from minigpt.training.gradients import BatchResult, set_gradients, training_batch
+from minigpt.training.checkpoint import LAST, Learner, read_state
+from minigpt.training.evaluation import evaluate_windows
 from minigpt.training.loss import Loss
+from minigpt.training.optimizer import chosen_optimizers
+from minigpt.training.step import BatchResult, GradientDescent, set_gradients
 from minigpt.training.trainer import Trainer
 from tests.conftest import TINY, move_into, some_text, train_tiny
 from tests.training.runs import after_step, resume
@@ -90,9 +91,8 @@ def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> N
     run = load_run(folder)
     dataset = prepare_tokens(find_source(run.config.text), run.config.text)
     lengths = torch.tensor(run.tokenizer.byte_lengths())
-    result = evaluate_tokens(
-        run.model, dataset.validation, lengths, context_length=16, max_tokens=10**6
-    )
+    windows = windows_side_by_side(dataset.validation, 16, 10**6)
+    result = evaluate_windows(run.model, windows, lengths, context_length=16)
     assert result.loss == pytest.approx(min(losses), rel=1e-6)
     state, best = read_state(folder), rows(folder)[losses.index(min(losses))]
     assert (state.step, state.best_loss, state.best_step) == (32, best["val_loss"], best["step"])
@@ -144,8 +144,8 @@ def test_counting_is_measured_on_the_tokens_that_the_model_is_evaluated_on(
     folder = train_tiny(eval_tokens=eval_tokens)
     config = read_config(folder).text
     dataset = prepare_tokens(find_source(config), config)
-    windows = list(spread_windows(dataset.validation, 16, eval_tokens))
-    assert sum(len(window) - 1 for window in windows) <= eval_tokens
+    windows = list(windows_side_by_side(dataset.validation, 16, eval_tokens))
+    assert sum(len(inputs) for inputs, _ in windows) <= eval_tokens
     counting = CountingModel(dataset.train[:], 300)
     bits = counting.bits_per_byte(windows, dataset.tokenizer.byte_lengths())
     found = [row["counting_bits_per_byte"] for row in rows(folder)]
@@ -188,46 +188,6 @@ def test_counting_takes_little_of_the_minutes(
 # Batches
 
 
-def batch(
-    done: float, rows: slice = slice(None), context_length: int = 16, **changes: Any
-) -> tuple[Dataset, list[tuple[Tensor, Tensor]]]:
-    """The batch of step 3 of a training on my.txt."""
-    text = TextConfig(("my.txt",), vocab_size=300)
-    dataset = prepare_tokens(find_source(text), text)
-    config = TrainConfig(**({"batch_size": 4} | changes))
-    return dataset, training_batch(dataset, config, context_length, step=3, done=done, rows=rows)
-
-
-def test_tokens_are_split_until_near_the_end(workplace: Path) -> None:
-    for done, are_alike in ((0.0, False), (0.79, False), (0.8, True), (1.0, True)):
-        (_, ((plain, _),)), (dataset, ((split, targets),)) = (
-            batch(done, token_split_prob=share) for share in (0.0, 0.5)
-        )
-        assert torch.equal(plain, split) == are_alike
-        assert torch.equal(split[:, 1:], targets[:, :-1])
-        texts = [dataset.tokenizer.decode(ids.tolist()) for ids in (plain[0], split[0])]
-        assert texts[0].startswith(texts[1])  # split tokens spell the same text
-
-
-def test_windows_are_cut_until_near_the_end(workplace: Path) -> None:
-    """The tokens stay the same, but for those too few for a piece; so do the targets."""
-    whole = batch(done=0.8, warmup_context=6)[1][0]
-    for part, full in zip(batch(done=0.79, warmup_context=6)[1][0], whole, strict=True):
-        assert full.shape == (4, 16) and part.shape == (12, 5)
-        assert torch.equal(part.reshape(4, 15), full[:, :15])
-
-
-def test_a_batch_is_the_same_in_parts_and_in_shares(workplace: Path) -> None:
-    ((whole, targets),) = batch(done=0.5, token_split_prob=0.3)[1]
-    for shares in ([slice(0, 4)], [slice(0, 2), slice(2, 4)]):
-        parts: list[tuple[Tensor, Tensor]] = []
-        for share in shares:
-            parts += batch(0.5, share, token_split_prob=0.3, micro_batch_size=3)[1]
-        assert max(len(x) for x, _ in parts) <= 3
-        assert torch.equal(torch.cat([x for x, _ in parts]), whole)
-        assert torch.equal(torch.cat([y for _, y in parts]), targets)
-
-
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_the_loss_in_training_is_for_a_byte_however_tokens_are_split(
     workplace: Path, share: float
@@ -236,7 +196,7 @@ def test_the_loss_in_training_is_for_a_byte_however_tokens_are_split(
     folder = train_tiny(token_split_prob=share, steps=1, num_evals=1)
     (row,), config = rows(folder), read_config(folder)
     dataset = prepare_tokens(find_source(config.text), config.text)
-    ((_, targets),) = training_batch(dataset, config.training, 16, step=0, done=0.0)
+    _, targets = make_batches(dataset, config.training, 16).batch(step=0, done=0.0)
     size = sum(len(dataset.tokenizer.decode(ids).encode()) for ids in targets.tolist())
     bits = row["train_loss"] / math.log(2) * targets.numel() / size
     assert row["train_bits_per_byte"] == pytest.approx(bits)
@@ -245,21 +205,41 @@ def test_the_loss_in_training_is_for_a_byte_however_tokens_are_split(
 # Parts of a batch
 
 
-def gradients(
-    count: int, rows: slice = slice(None), **changes: Any
-) -> tuple[list[Tensor], BatchResult]:
-    """Of the first step of a training on six windows by `count` workers."""
+def tokens_of_text() -> Dataset:
+    text = TextConfig(("my.txt",), vocab_size=300)
+    return prepare_tokens(find_source(text), text)
+
+
+def descent(model: GPT, **changes: Any) -> GradientDescent:
+    """On my.txt, six windows of eight tokens in a step."""
+    dataset = tokens_of_text()
+    config = TrainConfig(**({"batch_size": 6, **ON_CPU} | changes))
+    return GradientDescent(
+        Learner.of(model, chosen_optimizers(None, model, config), config),
+        make_batches(dataset, config, context_length=8),
+        config,
+        loss=None,
+        schedule=lambda done: 1.0 - done,
+        byte_lengths=torch.tensor(dataset.tokenizer.byte_lengths()),
+    )
+
+
+def gradients(count: int, **changes: Any) -> tuple[list[Tensor], BatchResult]:
+    """Of an early step, by `count` workers."""
     model = small_gpt()
     torch.manual_seed(0)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     parameters = list(model.parameters())
     with workers.team(count):
-        usual = {"batch_size": 6, "warmup_context": 3}
-        dataset, parts = batch(0.0, rows, 8, **(usual | changes))
-        lengths = torch.tensor(dataset.tokenizer.byte_lengths())
-        how: dict[str, Any] = {"grad_clip": 1e5, "precision": torch.float32}
-        result = set_gradients(Loss(model), parameters, parts, lengths, **how)
+        result = set_gradients(
+            Loss(model),
+            parameters,
+            descent(model, **changes).parts(step=3, done=0.0),
+            torch.tensor(tokens_of_text().tokenizer.byte_lengths()),
+            grad_clip=1e5,
+            precision=torch.float32,
+        )
     found = [p.grad for p in parameters if p.grad is not None]
     assert len(found) == len(parameters)
     norm = torch.cat([g.flatten() for g in found]).norm().item()
@@ -280,21 +260,23 @@ def test_parts_of_any_sizes_have_the_gradients_of_the_whole_batch(
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-7)
 
 
-def test_the_mean_over_ranks_is_the_gradient_of_the_whole_batch(workplace: Path) -> None:
-    """Each has three windows, in parts of two and of one."""
-    expected, whole = gradients(1)
-    shares = (slice(0, 3), slice(3, 6))
-    (one, first), (other, second) = (gradients(1, rows, micro_batch_size=2) for rows in shares)
-    means = [(a + b) / 2 for a, b in zip(one, other, strict=True)]
-    torch.testing.assert_close(means, expected, rtol=1e-4, atol=1e-7)
-    assert (first.loss + second.loss) / 2 == pytest.approx(whole.loss, rel=1e-6)
+@pytest.mark.parametrize("done", [0.0, 1.0])
+def test_a_batch_is_the_same_in_parts(workplace: Path, done: float) -> None:
+    """Of windows that are cut into three pieces at first, two windows in each part."""
+    kind: dict[str, Any] = {"token_split_prob": 0.3, "warmup_context": 3}
+    (whole,) = descent(small_gpt(), **kind).parts(step=3, done=done)
+    parts = descent(small_gpt(), micro_batch_size=2, **kind).parts(step=3, done=done)
+    assert [len(inputs) for inputs, _ in parts] == [2 if done == 1.0 else 6] * 3
+    for i in (0, 1):
+        assert torch.equal(torch.cat([part[i] for part in parts]), whole[i])
 
 
 def test_parts_are_never_fewer_than_the_workers_because_a_part_could_be_larger(
     workplace: Path,
 ) -> None:
     with workers.team(2):
-        assert [len(x) for x, _ in batch(done=1.0, micro_batch_size=100)[1]] == [2, 2]
+        parts = descent(small_gpt(), micro_batch_size=100).parts(step=0, done=1.0)
+        assert [len(inputs) for inputs, _ in parts] == [3, 3]
 
 
 # A loss that diverges
@@ -328,7 +310,7 @@ def test_weights_that_become_nan_in_the_step_before_an_evaluation_are_not_kept(
 ) -> None:
     """The loss of that step was still a number; that of the evaluation is none."""
     rates = iter([1e-3] * step + [math.inf] * 100)
-    monkeypatch.setattr("minigpt.training.descent.learning_rate", lambda *_: next(rates))
+    monkeypatch.setattr("minigpt.training.step.rise_and_fall", lambda done, **_: next(rates))
     with pytest.raises(UserError, match="--learning-rate"):
         train_tiny(num_evals=8)
     folder = Path("runs/my")
@@ -398,7 +380,7 @@ def test_a_loss_that_grows_from_far_above_guessing_ends_the_training_also_once_r
 
 def trainer(model: GPT, config: TrainConfig, **changes: Any) -> Trainer:
     """A training of a model in the folder run."""
-    dataset = batch(done=0.0)[0]
+    dataset = tokens_of_text()
     return Trainer(model, dataset, config, out="run", **changes)
 
 
@@ -424,7 +406,7 @@ def test_gradients_that_the_caller_has_left_are_not_learned_from(workplace: Path
     for parameter in used.parameters():
         parameter.grad = torch.ones_like(parameter)
     for model in (clean, used):
-        Trainer(model, batch(done=0.0)[0], config).train()
+        Trainer(model, tokens_of_text(), config).train()
     assert all(map(torch.equal, clean.parameters(), used.parameters()))
 
 
@@ -458,7 +440,8 @@ def test_the_better_of_last_weights_and_average_are_kept(workplace: Path, ratio:
     def loss() -> float:
         lengths = torch.ones(300, dtype=torch.int64)
         validation = one.dataset.validation
-        found = evaluate_tokens(one.model, validation, lengths, context_length=8, max_tokens=10**6)
+        windows = windows_side_by_side(validation, 8, 10**6)
+        found = evaluate_windows(one.model, windows, lengths, context_length=8)
         return found.loss
 
     kept, losses = loss(), []

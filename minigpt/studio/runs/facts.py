@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ... import UserError
+from ...config import EARLY
 from ...data.documents.content import FileVersion, version_of
 from ...data.temporary import kind_of
 from ...runs.base import BASE
@@ -32,7 +33,6 @@ from ...runs.folder import (
 from ...runs.journal import COPIED, JOB, JOURNAL, ROWS, STOP, read_phases, read_texts
 from ...runs.weights import count_weights, read_best
 from ...system.json_objects import parse_object, read_object
-from ...training.schedule import EARLY
 from .jobs import TrainingJob, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row

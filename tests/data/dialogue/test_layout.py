@@ -151,8 +151,7 @@ def test_one_speaker_of_a_play_is_learned(workplace: Path) -> None:
     dataset = minigpt.prepare("play.txt", vocab_size=300, only="otto")
     plain = minigpt.prepare("play.txt", vocab_size=300, plain=True)
     assert dataset.train[:].tolist() == plain.train[:].tolist()
-    assert dataset.marked_train is not None
-    marked = dataset.marked_train[:]
-    said = dataset.tokenizer.decode(marked[marked >= 0].tolist())
+    assert dataset.counted_train is not None
+    said = dataset.tokenizer.decode(dataset.train[:][dataset.counted_train].tolist())
     assert said and "OTTO" not in said and "ANNA" not in said
     assert "feed" not in said  # what Anna asks
