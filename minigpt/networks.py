@@ -17,6 +17,8 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 _PLAIN = (bool, int, float, str, tuple, NoneType)
 _NOT_SETTINGS = ("training", "dropout")
 
+_DROPOUTS = (nn.Dropout, nn.Identity)  # each does the same in evaluation as any other dropout
+
 
 # Wrappers and names
 
@@ -101,21 +103,15 @@ def difference(network: nn.Module, usual: nn.Module) -> str | None:
         if not _is_wrapper(part)
     }
     for path, part in found.items():
-        if path not in expected or not _is_same_class(part, expected[path]):
+        other = expected.get(path)
+        is_other_dropout = isinstance(other, nn.Dropout) and type(part) in _DROPOUTS
+        if other is None or (type(part) is not type(other) and not is_other_dropout):
             return f"with {type(part).__name__} as {path}"
-        if not _computes_alike(part, expected[path]):
+        if not _computes_alike(part, other):
             return f"with a changed {path or 'forward'}"
 
     missing = expected.keys() - found.keys()
     return f"without {min(missing)}" if missing else None
-
-
-def _is_same_class(part: nn.Module, usual: nn.Module) -> bool:
-    """Whether two parts are of one class; in evaluation every dropout does the same."""
-    classes = [type(usual)]
-    if isinstance(usual, nn.Dropout):
-        classes += [nn.Dropout, nn.Identity]
-    return type(part) in classes
 
 
 def _computes_alike(part: nn.Module, usual: nn.Module) -> bool:

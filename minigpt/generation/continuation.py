@@ -1,50 +1,99 @@
-"""A text while it is written: what may be shown of it, and where it ends."""
+"""A text while it is written: what may be shown of it, in whole characters and without a stop
+string, and where it ends."""
+
+import codecs
+from collections.abc import Sequence
 
 from ..config import SampleConfig
 from ..tokenizer import Tokenizer
 from .results import StopReason
 from .sentences import SentenceEnd
-from .streaming import StreamDecoder
 
 _LONGEST_SENTENCE = 200  # tokens beyond max_new_tokens, to end with a whole sentence
 
 
-def most_tokens(config: SampleConfig) -> int:
-    """How many tokens a continuation may have in the end."""
-    if config.whole_sentences and config.max_new_tokens > 0:
-        return config.max_new_tokens + _LONGEST_SENTENCE
-    return config.max_new_tokens
-
-
 class Continuation:
-    """What is written after a prompt, token by token."""
+    """What is written after a prompt, token by token. The first bytes of a character are held back
+    until the character is whole."""
 
     def __init__(self, config: SampleConfig, tokenizer: Tokenizer):
         self.stop_reason: StopReason | None = None  # why it has ended; nothing may be added then
         self._config = config
         self._tokenizer = tokenizer
         self._count = 0  # of its tokens
-        self._most = most_tokens(config)
-        self._characters = StreamDecoder(config.stop)
-        self._sentences = SentenceEnd()
+        self._most = config.max_new_tokens
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+        # Both hold back an end of the text until it is decided.
+        self._stops = StopStrings(config.stop) if config.stop else None
+        self._sentences: SentenceEnd | None = None
+        if config.whole_sentences:
+            self._most += _LONGEST_SENTENCE
+            self._sentences = SentenceEnd()
 
     def add(self, token_id: int) -> str:
-        """What can be shown after another token."""
+        """What can be shown after another token; nothing is held back after the last."""
         self._count += 1
         if token_id == self._tokenizer.end_of_text:
             self.stop_reason = "end_of_text"
         elif self._count == self._most:
             self.stop_reason = "length"
+        is_last = self.stop_reason is not None
+        text = self._decoder.decode(self._tokenizer.token_bytes(token_id), is_last)
 
-        written = self._tokenizer.token_bytes(token_id)
-        text = self._characters.add(written, last=self.stop_reason is not None)
-        if self._characters.stopped:
-            self.stop_reason = "stop"
+        if self._stops is not None:
+            text = self._stops.add(text, last=is_last)
+            if self._stops.reached:
+                self.stop_reason = "stop"
+                is_last = True
 
-        if self._config.whole_sentences:
+        if self._sentences is not None:
             is_long_enough = self._count >= self._config.max_new_tokens
-            is_last = self.stop_reason is not None
             text = self._sentences.add(text, is_long_enough=is_long_enough, last=is_last)
             if self._sentences.reached:
                 self.stop_reason = "length"
         return text
+
+
+class StopStrings:
+    """A text that comes in pieces, and ends at the first character that completes a stop string,
+    wherever the pieces are cut. The longest string completed there is cut off.
+
+    It holds back an end that could begin a stop string until that is decided."""
+
+    def __init__(self, stop: Sequence[str]):
+        self.reached = False  # whether a stop string was found; nothing may be added then
+        self._stop = stop
+        self._held = ""
+
+    def add(self, text: str, *, last: bool = False) -> str:
+        """What may be shown after another piece; nothing is held back after the last."""
+        text = self._held + text
+        start = self._start_of_stop(text)
+        if start is not None:
+            self.reached = True
+            return text[:start]
+
+        shown = len(text)
+        if not last:
+            shown -= self._begun_stop(text)
+        self._held = text[shown:]
+        return text[:shown]
+
+    def _start_of_stop(self, text: str) -> int | None:
+        """Where the stop string begins that is complete first, the longest of several; or None."""
+        places = []  # of each, where it ends and where it begins
+        for stop in self._stop:
+            start = text.find(stop)
+            if start >= 0:
+                places.append((start + len(stop), start))
+        return min(places)[1] if places else None
+
+    def _begun_stop(self, text: str) -> int:
+        """How many characters at the end of a text could begin a stop string."""
+        most = 0
+        for stop in self._stop:
+            for count in range(1, len(stop)):
+                if text.endswith(stop[:count]):
+                    most = max(most, count)
+        return most

@@ -6,7 +6,7 @@ equations, whatever parts it is made of. In shapes, head_dim is `GPTConfig.head_
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -106,8 +106,16 @@ class NumpyGPT:
         if self._positions.vectors is not None:
             x = x + self._positions.vectors[at.in_text]
         yield x, None
-        yield from self._through_layers(x, cache, at, heads_off)
 
+        cache.lengths[:] += T  # each layer writes the keys and values of these tokens
+        keys, values = cache.keys_values[:, :, :, :S]  # each (num_layers, b, S, kv_heads, head_dim)
+        x = x.reshape(b * T, -1)
+        for i, layer in enumerate(self.layers):
+            off = [head for in_layer, head in heads_off if in_layer == i]
+            x, weights = layer(x, keys[i], values[i], at, off)  # (b * T, emb_dim)
+            yield x.reshape(b, T, -1), weights
+
+    @_without_warnings
     def last_stream(
         self,
         token_ids: TokenIds,
@@ -116,15 +124,24 @@ class NumpyGPT:
         hidden: Sequence[int] = (),
     ) -> Array:
         """The residual stream after the last layer, for tokens ``(b, T)``: ``(b, T, emb_dim)``."""
-        return _last(self.streams(token_ids, cache, heads_off, hidden))
+        for stream, _ in self.streams(token_ids, cache, heads_off, hidden):
+            last = stream  # the others are not kept in memory
+        return last
 
+    @_without_warnings
     def last_stream_from(self, layer: int, x: Array, heads_off: Heads = ()) -> Array:
         """The residual stream after the last layer ``(b, T, emb_dim)``, for texts whose stream
         before `layer` (from 0) is x ``(b, T, emb_dim)``."""
         b, T, _ = x.shape
         cache = self.new_cache(b)
         at = self._new_tokens(cache.lengths, T)
-        return _last(self._through_layers(x, cache, at, heads_off, first=layer))
+        keys, values = cache.keys_values[:, :, :, :T]  # each (num_layers, b, T, kv_heads, head_dim)
+
+        x = x.reshape(b * T, -1)
+        for i in range(layer, len(self.layers)):
+            off = [head for in_layer, head in heads_off if in_layer == i]
+            x, _ = self.layers[i](x, keys[i], values[i], at, off)  # (b * T, emb_dim)
+        return x.reshape(b, T, -1)
 
     @_without_warnings
     def logits(self, x: Array) -> Array:
@@ -161,22 +178,6 @@ class NumpyGPT:
         shape = (2, c.num_layers, batch_size, c.context_length, c.kv_heads, c.head_size)
         cache = Cache(np.zeros(shape, np.float32), np.zeros(batch_size, int))
         return cache if start is None else cache.fill(start)
-
-    def _through_layers(
-        self, x: Array, cache: Cache, at: NewTokens, heads_off: Heads, first: int = 0
-    ) -> Iterator[tuple[Array, Array]]:
-        """The stream after each layer from `first` on, with its attention weights, where x
-        ``(b, T, emb_dim)`` is the stream before `first`. The cache gets the keys and values."""
-        b, T, _ = x.shape
-        S = int(cache.lengths.max()) + T
-        cache.lengths[:] += T  # each layer writes the keys and values of these tokens below
-
-        x = x.reshape(b * T, -1)
-        keys, values = cache.keys_values[:, :, :, :S]  # each (num_layers, b, S, kv_heads, head_dim)
-        for i in range(first, len(self.layers)):
-            off = [head for in_layer, head in heads_off if in_layer == i]
-            x, weights = self.layers[i](x, keys[i], values[i], at, off)  # (b * T, emb_dim)
-            yield x.reshape(b, T, -1), weights
 
     def _new_tokens(self, lengths: TokenIds, T: int, hidden: Sequence[int] = ()) -> NewTokens:
         """The positions of T more tokens of each text; ``lengths`` ``(b,)`` counts the tokens of
@@ -333,11 +334,3 @@ def silu(x: Array) -> Array:
 def gelu(x: Array) -> Array:
     """``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³)))``."""
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
-
-
-@_without_warnings
-def _last(streams: Iterable[tuple[Array, Array | None]]) -> Array:
-    """The last of some streams; the others are not kept in memory."""
-    for stream, _ in streams:
-        last = stream
-    return last

@@ -92,8 +92,8 @@ def weights_of(model: nn.Module) -> dict[str, Array]:
     """The parameters and saved buffers of any network as arrays; numbers in float32."""
     weights = dict[str, Array]()
     for name, tensor in tensors_of(model).items():
-        is_number = tensor.is_floating_point()
-        weights[name] = _array(tensor) if is_number else tensor.cpu().numpy()
+        values = tensor.float() if tensor.is_floating_point() else tensor
+        weights[name] = values.cpu().numpy()
     return weights
 
 

@@ -18,7 +18,7 @@ from ..data.corpus import Part
 from ..data.dialogue.dialogue import Dialogue
 from ..tokenizer import Tokenizer
 from . import scoring
-from .continuation import Continuation, most_tokens
+from .continuation import Continuation
 from .explanation import Explanation, explain_token
 from .numpy_gpt import NumpyGPT
 from .processors import Processor, ProcessorChain
@@ -181,16 +181,19 @@ class Writer:
         processors: ProcessorChain | None = None,
     ) -> Iterator[Step]:
         """:meth:`steps`, with a window, a sampler and processors of your own."""
+        if config.max_new_tokens == 0:
+            return
+
         texts = [Continuation(config, self.tokenizer) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
         nats: list[float | None] = [None] * config.samples
         likeliest: list[tuple[Token, ...]] = [()] * config.samples
 
-        for count in range(most_tokens(config)):
-            logits = window.next_logits()  # (samples, vocab_size)
-            if count == 0 and not np.isfinite(logits).all():
-                raise UserError("the model is damaged: its logits are not finite")
+        logits = window.next_logits()  # (samples, vocab_size)
+        if not np.isfinite(logits).all():
+            raise UserError("the model is damaged: its logits are not finite")
 
+        while True:
             processed = logits if processors is None else processors(logits, unfinished)
             tokens = sampler(processed)  # (samples,)
             if log_probabilities:
@@ -218,6 +221,7 @@ class Writer:
             window.append(tokens)
             if processors is not None:
                 processors.append(tokens)
+            logits = window.next_logits()
 
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt. A text longer than the

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.generation.streaming import StreamDecoder
+from minigpt import SampleConfig
+from minigpt.generation.continuation import Continuation
 
 some = settings(max_examples=80, deadline=None)
 
@@ -34,14 +35,30 @@ def before_the_first(text: str, stop: list[str]) -> str:
     return text
 
 
+class Tokens:
+    """A tokenizer of these tokens alone, each by its index."""
+
+    end_of_text = None
+
+    def __init__(self, tokens: list[bytes]):
+        self.tokens = tokens
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return self.tokens[token_id]
+
+
+def continuation(tokens: list[bytes], stop: list[str], most: int) -> Continuation:
+    config = SampleConfig(stop=tuple(stop), max_new_tokens=most)
+    return Continuation(config, Tokens(tokens))
+
+
 def shown(tokens: list[bytes], stop: list[str]) -> tuple[list[str], bool]:
     """The pieces, and whether a stop string came up."""
-    pieces, text = [], StreamDecoder(stop)
-    for i, token in enumerate(tokens):
-        pieces.append(text.add(token, last=i == len(tokens) - 1))
-        if text.stopped:
-            break
-    return pieces, text.stopped
+    text = continuation(tokens, stop, most=len(tokens))
+    pieces = []
+    while text.stop_reason is None:
+        pieces.append(text.add(len(pieces)))
+    return pieces, text.stop_reason == "stop"
 
 
 @given(text=texts, stop=stops, data=st.data())
@@ -59,10 +76,12 @@ def test_what_is_shown_is_exactly_the_text_before_the_first_stop(
 def test_only_what_could_become_a_stop_or_a_character_is_held_back(
     text: str, stop: list[str], data: Any
 ) -> None:
-    written, so_far, pieces = b"", "", StreamDecoder(stop)
-    for token in data.draw(tokens_of(text)):
-        written, so_far = written + token, so_far + pieces.add(token)
-        if pieces.stopped:
+    tokens = data.draw(tokens_of(text))
+    written, so_far = b"", ""
+    pieces = continuation(tokens, stop, most=1000)
+    for i, token in enumerate(tokens):
+        written, so_far = written + token, so_far + pieces.add(i)
+        if pieces.stop_reason == "stop":
             return
         whole = written.decode(errors="ignore")  # without the bytes of an unfinished character
         assert whole.startswith(so_far)
