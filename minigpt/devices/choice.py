@@ -3,7 +3,7 @@
 import functools
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import UserError
 
@@ -24,7 +24,7 @@ def find_device(name: str) -> "torch.device":
     import torch
 
     if name == "auto":
-        return usable_gpu() or torch.device("cpu")
+        return this_gpu().device or torch.device("cpu")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -33,21 +33,34 @@ def find_device(name: str) -> "torch.device":
     return device
 
 
-def usable_gpu() -> "torch.device | None":
-    """The GPU that torch finds here, if it computes what the CPU does."""
-    return None if why_no_gpu() else _gpu()
+class Gpu(NamedTuple):
+    """The GPU of this machine, or why it is not used."""
+
+    device: "torch.device | None"  # None if there is none to use
+    problem: str | None  # in a line; None if it is used, or there is no GPU
 
 
 @functools.cache
-def why_no_gpu() -> str | None:
-    """Why the GPU of this machine is not used, in a line; None if it can be, or there is no GPU."""
+def this_gpu() -> Gpu:
+    """The GPU that torch finds here, if it computes what the CPU does."""
+    import torch
+
     from .check import why_wrong
 
     gpu = _gpu()
-    if gpu is None:
-        return _why_not_found()
-    problem = why_wrong(gpu)
-    return problem and f"{gpu} is not used, because it computes wrongly here: {problem}"
+    if gpu is not None:
+        wrong = why_wrong(gpu)
+        if wrong is None:
+            return Gpu(gpu, None)
+        return Gpu(None, f"{gpu} is not used, because it computes wrongly here: {wrong}")
+
+    if shutil.which("nvidia-smi") is None:
+        return Gpu(None, None)
+    problem = f"this torch is not for CUDA; install one, see {_INSTALL}"
+    if torch.version.cuda is not None:
+        version = f"CUDA {torch.version.cuda}, which this torch is for"
+        problem = f"its driver cannot run {version}; a newer driver may"
+    return Gpu(None, f"the NVIDIA GPU is not used: {problem}")
 
 
 def _gpu() -> "torch.device | None":
@@ -56,17 +69,3 @@ def _gpu() -> "torch.device | None":
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps") if torch.backends.mps.is_available() else None
-
-
-def _why_not_found() -> str | None:
-    """Why torch does not find the GPU of NVIDIA that this machine has; None if it has none."""
-    import torch
-
-    if shutil.which("nvidia-smi") is None:
-        return None
-    if torch.version.cuda is None:
-        return (
-            f"the NVIDIA GPU is not used: this torch is not for CUDA; install one, see {_INSTALL}"
-        )
-    version = f"CUDA {torch.version.cuda}, which this torch is for"
-    return f"the NVIDIA GPU is not used: its driver cannot run {version}; a newer driver may"

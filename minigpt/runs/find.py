@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError
 from ..config import InferenceConfig, TextConfig
 from ..data.files import Say
-from ..devices.choice import find_device, has_gpu, usable_gpu, why_no_gpu
+from ..devices.choice import find_device, has_gpu, this_gpu
 from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
@@ -67,8 +67,8 @@ def load(
     is_narrow = config.precision != "float32"
     is_large = found.glass.num_parameters >= _WORTH_A_GPU
     if is_auto and has_gpu() and (is_large or is_narrow):
-        named = usable_gpu()
-        if problem := why_no_gpu():
+        named, problem = this_gpu()
+        if problem is not None:
             warnings.warn(problem, stacklevel=2)
 
     if named is None and not is_narrow:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..devices.check import why_wrong
-from ..devices.choice import find_device, usable_gpu, why_no_gpu
+from ..devices.choice import find_device, this_gpu
 from .messages import say
 
 P = ParamSpec("P")
@@ -235,9 +235,10 @@ def device_of_rank(name: str) -> torch.device:
     """The device called `name` that this rank computes on; UserError if there is none. With "auto"
     it is a GPU if there is one; a single process takes no GPU that computes wrongly."""
     if name == "auto" and world_size() == 1:
-        if (problem := why_no_gpu()) is not None:
-            _say_once(problem)
-        return usable_gpu() or torch.device("cpu")
+        gpu = this_gpu()
+        if gpu.problem is not None:
+            _say_once(gpu.problem)
+        return gpu.device or torch.device("cpu")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
 

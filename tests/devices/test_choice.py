@@ -16,7 +16,7 @@ from minigpt.data.source import find_source
 from minigpt.devices import check as device_check
 from minigpt.devices import choice as devices
 from minigpt.devices.check import why_wrong
-from minigpt.devices.choice import usable_gpu, why_no_gpu
+from minigpt.devices.choice import Gpu, this_gpu
 from minigpt.recipe import planner
 from minigpt.recipe.plan import Plan
 from minigpt.recipe.planner import plan_run
@@ -34,7 +34,7 @@ CPU, CUDA, MPS = map(torch.device, ("cpu", "cuda", "mps"))
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
     """What was found out of this machine is found out anew, before and after."""
-    asked = (why_no_gpu, why_wrong, distributed._say_once)
+    asked = (this_gpu, why_wrong, distributed._say_once)
     for function in asked:
         function.cache_clear()
     yield
@@ -65,8 +65,10 @@ def test_what_is_wrong_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_device_that_cannot_compute_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_gpu", lambda: torch.device("meta"))
-    assert usable_gpu() is None
-    assert str(why_no_gpu()).startswith("meta is not used, because it computes wrongly here: ")
+    assert this_gpu().device is None
+    assert str(this_gpu().problem).startswith(
+        "meta is not used, because it computes wrongly here: "
+    )
 
 
 def test_on_a_cpu_alone_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +76,7 @@ def test_on_a_cpu_alone_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(devices, "_gpu", lambda: None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert distributed.device_of_rank("auto") == CPU
-    assert why_no_gpu() is None
+    assert this_gpu() == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +144,7 @@ def on_a_machine_with(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         def measure(device: torch.device, *_: Any) -> Speed:
             return Speed(6e10, 2e-3) if device == CPU else Speed(6e10 * times, 2e-3 / times)
 
-        monkeypatch.setattr(distributed, "usable_gpu", lambda: CUDA)
-        monkeypatch.setattr(distributed, "why_no_gpu", lambda: None)
+        monkeypatch.setattr(distributed, "this_gpu", lambda: Gpu(CUDA, None))
         monkeypatch.setattr(planner, "measure_speed", measure)
         text = {"files": ("my.txt",), "init": "none"}
         model = {key: given.pop(key) for key in ("emb_dim", "num_layers") if key in given}

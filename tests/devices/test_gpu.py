@@ -25,7 +25,7 @@ from minigpt.attention import KeyValueCache, MultiHeadAttention
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.devices.check import why_wrong
-from minigpt.devices.choice import find_device, usable_gpu, why_no_gpu
+from minigpt.devices.choice import find_device, this_gpu
 from minigpt.model import GPT
 from minigpt.runs.folder import METRICS, read_config, read_metrics
 from minigpt.training.callbacks import Figures
@@ -67,8 +67,10 @@ def test_the_device_passes_the_check_in_each_precision(precision: torch.dtype) -
 
 @on_cuda
 def test_it_is_found_where_nobody_names_a_device(capsys: pytest.CaptureFixture[str]) -> None:
-    assert why_no_gpu() is None
-    assert usable_gpu() == find_device("auto") == device_of_rank("auto") == torch.device("cuda")
+    assert this_gpu().problem is None
+    assert (
+        this_gpu().device == find_device("auto") == device_of_rank("auto") == torch.device("cuda")
+    )
     assert capsys.readouterr().err == ""
 
 
