@@ -65,10 +65,9 @@ def test_what_is_wrong_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_device_that_cannot_compute_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_gpu", lambda: torch.device("meta"))
-    assert this_gpu().device is None
-    assert str(this_gpu().problem).startswith(
-        "meta is not used, because it computes wrongly here: "
-    )
+    gpu = this_gpu()
+    assert gpu.device is None
+    assert str(gpu.problem).startswith("meta is not used, because it computes wrongly here: ")
 
 
 def test_on_a_cpu_alone_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
