@@ -133,12 +133,12 @@ CHANGES: dict[str, tuple[Callable[[GPT], None], str]] = {
     ),
     "no mask": (replaced("blocks.0.attention.causal", False), "a changed blocks.0.attention"),
     "turned faster": (
-        replaced("blocks.1.attention.positions", RotaryPositions(4, 8, 7.0)),
-        "GPT with a changed blocks.1.attention.positions",
+        replaced("blocks.1.attention.rotary", RotaryPositions(4, 8, 7.0)),
+        "GPT with a changed blocks.1.attention.rotary",
     ),
     "scaled positions": (
-        lambda model: model.blocks[1].attention.positions.cos.mul_(0.9),
-        "GPT with a changed blocks.1.attention.positions",
+        lambda model: model.blocks[1].attention.rotary.cos.mul_(0.9),
+        "GPT with a changed blocks.1.attention.rotary",
     ),
     "a buffer more": (
         lambda model: model.blocks[0].register_buffer("scale", torch.ones(1)),
@@ -155,8 +155,8 @@ CHANGES: dict[str, tuple[Callable[[GPT], None], str]] = {
     "an epsilon": (replaced("final_norm.eps", 0.1), "GPT with a changed final_norm"),
     "a method": (replaced("blocks.0.forward", lambda x, cache=None: x), "a changed blocks.0"),
     "no positions": (
-        replaced("blocks.1.attention.positions", None),
-        "GPT without blocks.1.attention.positions",
+        replaced("blocks.1.attention.rotary", None),
+        "GPT without blocks.1.attention.rotary",
     ),
     "fewer blocks": (lambda model: model.blocks.pop(1), "GPT without blocks.1"),
     "one block twice": (

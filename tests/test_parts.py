@@ -100,7 +100,7 @@ class Growing(Positions):
 
     def in_attention(self, network):
         _, Growth = torch_forms()
-        return {"positions": Growth()}
+        return {"rotary": Growth()}
 
     def numpy_form(self, network, weights):
         positions = np.arange(network.context_length, dtype=np.float32)

@@ -98,8 +98,9 @@ class MultiHeadAttention(nn.Module):
             heads (grouped-query attention, Ainslie et al. 2023). Default: num_heads.
         rotary_base: with a number, queries and keys are turned by their position
             (see :class:`minigpt.attention.RotaryPositions`). Default: no positions.
-        positions: in place of it, a module of your own that turns them: called, as that one is,
-            with vectors ``(..., T, head_dim)`` and the position of the first.
+        rotary: in place of it, a module of your own that changes queries and keys by position:
+            called, as that one is, with vectors ``(..., T, head_dim)`` and the position of the
+            first.
         qk_norm: whether queries and keys are RMS-normalised in each head, before turning.
         norm_eps: the epsilon of that normalisation.
         causal: whether a token attends only to itself and to earlier tokens.
@@ -113,8 +114,8 @@ class MultiHeadAttention(nn.Module):
 
     Raises:
         ValueError: if a size is below 1, d_out is not divisible by num_heads where head_dim is left
-            out, num_heads not by num_kv_heads, head_dim is odd with rotary positions, there are
-            positions beside rotary_base, or dropout is outside [0, 1).
+            out, num_heads not by num_kv_heads, head_dim is odd with rotary positions, rotary is
+            given beside rotary_base, or dropout is outside [0, 1).
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = True,
         out_bias: bool = True,
         head_dim: int | None = None,
-        positions: nn.Module | None = None,
+        rotary: nn.Module | None = None,
         process_heads: ProcessHeads | None = None,
     ):
         super().__init__()
@@ -146,8 +147,8 @@ class MultiHeadAttention(nn.Module):
             num_kv_heads=num_kv_heads,
             head_dim=1 if head_dim is None else head_dim,
         )
-        if rotary_base is not None and positions is not None:
-            raise ValueError("there are positions beside rotary_base; give one of them")
+        if rotary_base is not None and rotary is not None:
+            raise ValueError("give rotary_base or rotary, not both")
         if head_dim is None and d_out % num_heads:
             raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
         if num_heads % num_kv_heads:
@@ -173,9 +174,9 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(q_dim, d_out, bias=out_bias)
         self.query_norm = HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
         self.key_norm = HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
-        self.positions = positions
+        self.rotary = rotary
         if rotary_base is not None:
-            self.positions = RotaryPositions(self.head_dim, context_length, rotary_base)
+            self.rotary = RotaryPositions(self.head_dim, context_length, rotary_base)
 
     def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
         """Attend, in the fastest way that is right on the device (`attention` in fused.py).
@@ -249,9 +250,9 @@ class MultiHeadAttention(nn.Module):
         queries = self.query_norm(self._split(self.W_query(x)))  # (b, num_heads, T, head_dim)
         keys = self.key_norm(self._split(self.W_key(x)))  # (b, num_kv_heads, T, head_dim)
         values = self._split(self.W_value(x))  # (b, num_kv_heads, T, head_dim)
-        if self.positions is not None:
-            queries = self.positions(queries, start)
-            keys = self.positions(keys, start)
+        if self.rotary is not None:
+            queries = self.rotary(queries, start)
+            keys = self.rotary(keys, start)
         if self.process_heads is not None:
             if cache is not None:
                 raise ValueError(

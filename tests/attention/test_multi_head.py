@@ -233,6 +233,7 @@ def test_an_input_of_another_shape_is_refused(forward: Forward, shape: tuple[int
         ({"num_kv_heads": 8}, r"num_heads \(4\) .* num_kv_heads \(8\)"),
         ({"d_out": 12, "rotary_base": 100.0}, "even head_dim, got 3"),
         ({"head_dim": 3, "rotary_base": 100.0}, "even head_dim, got 3"),
+        ({"rotary_base": 100.0, "rotary": nn.Identity()}, "rotary_base or rotary, not both"),
         ({"head_dim": 0}, "head_dim .* got 0"),
         ({"d_in": 0}, "d_in .* got 0"),
         ({"d_out": 0}, "d_out .* got 0"),
@@ -250,6 +251,17 @@ def test_sizes_that_do_not_fit_are_refused(changed: dict[str, Any], message: str
 
 
 # Positions of one's own
+
+
+def test_a_module_in_the_place_of_rotary_positions_is_given_the_place_of_a_token() -> None:
+    """Here it is what would be there anyway; with a cache, too."""
+    usual = attention(rotary_base=100.0)
+    own = attention(rotary=RotaryPositions(usual.head_dim, CONTEXT, 100.0))
+    x = normal(2, CONTEXT, D_IN)
+    torch.testing.assert_close(own(x), usual(x))
+    cache = cache_of(own, CONTEXT)
+    pieces = [own(piece, cache) for piece in x.split(3, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), usual(x))
 
 
 class Shift(nn.Module):
