@@ -4,16 +4,18 @@ import contextlib
 import time
 from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 from torch import nn
 
 from .. import UserError
 from ..data.batches import Dataset
 from ..data.source import read_again
+from ..generation.torch_gpt import engine_of
+from ..generation.writer import Writer
 from ..runs.journal import keep_copied
+from ..training.callbacks import Training
 from ..training.messages import say
-from ..training.trainer import Trainer
-from .trained_writer import writer_of
 
 _MOST_SECONDS = 3.0  # that looking may take
 _MOST_OF_THE_TIME = 0.02  # of the minutes, likewise
@@ -35,7 +37,7 @@ def reserved_seconds(network: nn.Module, dataset: Dataset, minutes: float) -> fl
     return 0.0
 
 
-def say_copied(trainer: Trainer) -> None:
+def say_copied(trainer: Training) -> None:
     """How much of what a trained model writes is copied from its text, if there is time to look."""
     expected = seconds_to_look(trainer.model, trainer.dataset)
     origin = trainer.dataset.origin
@@ -55,3 +57,17 @@ def say_copied(trainer: Trainer) -> None:
             if trainer.folder.path is not None:
                 with contextlib.suppress(OSError):  # the disk is full, say
                     keep_copied(trainer.folder.path, asdict(result))
+
+
+def writer_of(trainer: Training, **more: Any) -> Writer:
+    """A writer with the model in its present state; `more` are further arguments of it."""
+    dataset = trainer.dataset
+    origin = dataset.origin
+    return Writer(
+        engine_of(trainer.model, trainer.context_length),
+        dataset.tokenizer,
+        knows_documents=origin.knows_documents,
+        alphabet=origin.alphabet,
+        dialogue=origin.dialogue,
+        **more,
+    )

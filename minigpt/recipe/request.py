@@ -10,8 +10,8 @@ from ..config import FROM_NOTHING, PLANNED, TextConfig, TrainConfig, check_inter
 from ..runs.base import BASE, base_folder, is_base, read_base
 from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer, Tokenizer
-from ..training.lesson import as_lesson
 from ..training.messages import say
+from ..training.setup import as_lesson
 from .given import Given, gather_given
 from .start import adapted, leaves_shape_open, starting_point
 

@@ -31,8 +31,7 @@ from ..training import distributed
 from ..training.distributed import on_all, on_main
 from ..training.folder import RunFolder
 from ..training.interruption import Interrupted, orderly_exit
-from ..training.lesson import threads_of
-from ..training.setup import same_random_numbers
+from ..training.setup import same_random_numbers, threads_of
 from ..training.trainer import Trainer
 from . import report, result
 from .first_model import first_model

@@ -10,10 +10,9 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPT_NAME, counted
-from ..data.batches import Dataset
 from ..generation.results import visible
 from ..generation.torch_gpt import glass_of
-from ..measure.trained_writer import writer_of
+from ..measure.copied import writer_of
 from ..model import network_name
 from ..networks import evaluating
 from ..training.callbacks import Figures, Training
@@ -59,8 +58,9 @@ class Samples:
         journal = trainer.folder.journal
         if journal is None:
             return
-        self._beginning = _opening(trainer)
-        self._known_words = _words_of(trainer.dataset, _tokens_to_look_up(trainer))
+        prompt = trainer.config.sample_prompt or _usual_prompt(trainer)
+        self._beginning = prompt or first_words(trainer.dataset)
+        self._known_words = _words_to_know(trainer)
         journal.drop_texts_after(trainer.state.step)
         self._write(trainer)
 
@@ -146,17 +146,12 @@ def _looks(trainer: Training, beginning: str) -> dict[str, Any]:
 
 def _usual_prompt(trainer: Training) -> str:
     """How the text of an evaluation begins without a --sample-prompt: if only one speaker's turns
-    are learned, with the name of this speaker; else with nothing."""
+    are learned, with the name of this speaker; else with nothing. The other texts then begin as the
+    training text does."""
     origin = trainer.dataset.origin
     if origin.text is None or origin.text.only is None or origin.dialogue is None:
         return ""
     return origin.dialogue.opening(origin.dialogue.find(origin.text.only))
-
-
-def _opening(trainer: Training) -> str:
-    """How the other texts begin: as those of evaluations do or, where these begin with nothing, as
-    the training text does."""
-    return trainer.config.sample_prompt or _usual_prompt(trainer) or first_words(trainer.dataset)
 
 
 def check_sample_prompt(trainer: Training) -> None:
@@ -181,15 +176,12 @@ def check_sample_prompt(trainer: Training) -> None:
 # The words of the training text
 
 
-def _tokens_to_look_up(trainer: Training) -> int:
-    """How many tokens of the training text there is time to look through."""
+def _words_to_know(trainer: Training) -> set[str] | None:
+    """The words of the training text, in small letters; None if there is no time to look through
+    all of it."""
+    dataset = trainer.dataset
     seconds = 60 * trainer.config.minutes if trainer.config.steps is None else 0.0
-    return int(max(_LOOKING_UP * seconds, 0.25) * _TOKENS_A_SECOND)
-
-
-def _words_of(dataset: Dataset, most: int) -> set[str] | None:
-    """The words of the training text, in small letters; None if it is longer than `most` tokens."""
-    if len(dataset.train) > most:
+    if len(dataset.train) > int(max(_LOOKING_UP * seconds, 0.25) * _TOKENS_A_SECOND):
         return None
     text = dataset.tokenizer.decode(dataset.train[:].tolist())
     whole = _WORD.findall(text)[:-1]  # the last one may have been cut

@@ -9,7 +9,7 @@ Wortsman et al. 2022: WiSE-FT).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..runs.folder import NEARLY
 from .checkpoint import Learner, TrainingState
@@ -35,41 +35,32 @@ class Candidate:
 
 def best_candidate(learner: Learner, validation: Validation, state: TrainingState) -> Candidate:
     """The weights with the lowest loss, on the tokens of every evaluation."""
+    first = learner.first
 
-    def evaluated(weights: Weights) -> Candidate:
+    def evaluated(weights: Weights, max_tokens: int) -> Candidate:
         with weights.in_place(learner.model):
-            return Candidate(weights, validation.evaluate(state.eval_tokens))
+            return Candidate(weights, validation.evaluate(max_tokens))
 
-    average = evaluated(learner.average)
+    average = evaluated(learner.average, state.eval_tokens)
     if not state.finished:
         return average
 
-    last = evaluated(Weights.trained(learner.model))
+    last = evaluated(Weights.trained(learner.model), state.eval_tokens)
     trained = last if last.result.loss < average.result.loss else average
-    if learner.first is None:
+    if first is None:
         return trained
 
-    share = _share_of_way(learner, validation, trained.weights, state)
-    if share < 1.0:
-        between = evaluated(learner.first.lerp(trained.weights, share))
-        if between.result.loss < trained.result.loss:
-            return Candidate(between.weights, between.result, share)
-    return Candidate(trained.weights, trained.result, share=1.0)
-
-
-def _share_of_way(
-    learner: Learner, validation: Validation, trained: Weights, state: TrainingState
-) -> float:
-    """The best share of the way from the first weights to the trained ones."""
-    assert learner.first is not None
-    first = learner.first
-    max_tokens = tokens_to_search(validation.count(state.eval_tokens))
+    few_tokens = tokens_to_search(validation.count(state.eval_tokens))
 
     def loss_at(share: float) -> float:
-        with first.lerp(trained, share).in_place(learner.model):
-            return validation.evaluate(max_tokens).loss
+        return evaluated(first.lerp(trained.weights, share), few_tokens).result.loss
 
-    return best_share(loss_at)
+    share = best_share(loss_at)
+    if share < 1.0:
+        between = evaluated(first.lerp(trained.weights, share), state.eval_tokens)
+        if between.result.loss < trained.result.loss:
+            return replace(between, share=share)
+    return replace(trained, share=1.0)
 
 
 def best_share(loss_at: Callable[[float], float]) -> float:

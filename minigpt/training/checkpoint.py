@@ -6,10 +6,11 @@ everything in the file. Rank 0 writes and reads the file for all ranks, so that 
 processes can continue the training.
 """
 
+import copy
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,16 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from .. import UserError
 from ..config import Natural, TrainConfig, from_dict
 from ..model import network_name
-from ..networks import tensors_of
+from ..networks import named_parameters, tensors_of
 from ..runs.folder import CHECKPOINT, DAMAGED, LAST, PREVIOUS
 from ..system.platforms import rename
 from ..system.safetensors_files import save_tensors
 from . import distributed
-from .optimizer_state import OptimizerKeeper, OptimizerState
 from .precision import FIRST_SCALE
 from .weights import WeightAverage, Weights
 
@@ -57,22 +58,29 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class Learner:
-    """A model with what training adds to it: what a checkpoint holds besides the counters."""
+    """A model with what training adds to it: what a checkpoint holds besides the counters.
+
+    The settings with which the groups of an optimizer begin come from the program, also in a
+    training that is continued. Settings that have changed since are part of the checkpoint: a
+    setting that a callback has moved, a count that an optimizer keeps in its groups.
+    """
 
     model: nn.Module
+    optimizers: Sequence[Optimizer]
+    beginning: list[list[dict[str, Any]]]  # settings of each group of each optimizer
     average: WeightAverage
-    optimizers: OptimizerKeeper
     first: Weights | None = None  # that training began with, if the kept ones may lie near them
 
     @classmethod
     def of(
-        cls, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], config: TrainConfig
+        cls, model: nn.Module, optimizers: Sequence[Optimizer], config: TrainConfig
     ) -> "Learner":
         """A model that has not been trained yet."""
         return cls(
             model,
+            optimizers=optimizers,
+            beginning=[list(map(_settings, o.param_groups)) for o in optimizers],
             average=WeightAverage(model),
-            optimizers=OptimizerKeeper(optimizers, model),
             first=Weights.trained(model).copy() if config.interpolate else None,
         )
 
@@ -84,18 +92,69 @@ class Learner:
             parts["first"] = self.first.tensors
         return {f"{part}.{name}": t for part, held in parts.items() for name, t in held.items()}
 
+    def optimizer_states(self, tensors: dict[str, Tensor]) -> list[dict[str, Any]]:
+        """What each optimizer keeps, as JSON; its tensors are added to `tensors` and named there.
+        Any `torch.optim.Optimizer` says by its `state_dict` what that is."""
+        names = {parameter: name for name, parameter in named_parameters(self.model)}
+        states = []
+        for i, optimizer in enumerate(self.optimizers):
+            groups = zip(optimizer.param_groups, self.beginning[i], strict=True)
+            changed = [_changed(_settings(group), before) for group, before in groups]
+            kept = optimizer.state_dict()["state"]
+            state = {
+                "changed": _packed(changed, f"optimizer.{i}.groups", tensors),
+                "state": _packed(kept, f"optimizer.{i}", tensors),
+            }
+            states.append(_identity(optimizer, names) | state)
+        return states
+
+    def misfit(self, states: list[dict[str, Any]], tensors: Mapping[str, Tensor]) -> str | None:
+        """What of the states does not fit the optimizers and their parameters; None if all does."""
+        if len(states) != len(self.optimizers):
+            return "the number of optimizers"
+
+        names = {parameter: name for name, parameter in named_parameters(self.model)}
+        for optimizer, saved in zip(self.optimizers, states, strict=True):
+            for key, value in _identity(optimizer, names).items():
+                if saved.get(key) != value:
+                    return f"the {key} of {type(optimizer).__name__}"
+            for key in ("changed", "state"):
+                try:
+                    _unpacked(saved[key], tensors)
+                except (LookupError, TypeError, ValueError) as error:
+                    return f"the {key} of {type(optimizer).__name__}: {error}"
+        return None
+
+    def restore(self, states: list[dict[str, Any]], tensors: Mapping[str, Tensor]) -> None:
+        """Take over tensors by their names in the file, and states without a :meth:`misfit`."""
+        with torch.no_grad():
+            for name, own in self.tensors().items():
+                own.copy_(tensors[name])
+
+        for i, (optimizer, saved) in enumerate(zip(self.optimizers, states, strict=True)):
+            changed = _unpacked(saved["changed"], tensors)
+            state_dict = optimizer.state_dict()
+            state_dict["state"] = _unpacked(saved["state"], tensors)
+            groups = zip(state_dict["param_groups"], self.beginning[i], changed, strict=True)
+            for group, before, later in groups:
+                group.update(before | later)
+            optimizer.load_state_dict(state_dict)
+
+
+# The file
+
 
 def save_checkpoint(folder: Path, learner: Learner, state: TrainingState) -> None:
     """Write weights, optimizer state and counters, whole or not at all; for rank 0.
 
     If that raises OSError, the checkpoints there stay as they are.
     """
-    optimizers = learner.optimizers.state()
-    tensors = learner.tensors() | optimizers.tensors
-    tensors = {name: _as_written(tensor) for name, tensor in tensors.items()}
+    held = learner.tensors()
+    about = learner.optimizer_states(held)
+    tensors = {name: _as_written(tensor) for name, tensor in held.items()}
     metadata = {
         "state": json.dumps(dataclasses.asdict(state)),
-        "optimizers": json.dumps(optimizers.about),
+        "optimizers": json.dumps(about),
         "network": network_name(learner.model),
     }
     metadata["sha256"] = _checksum(metadata, tensors)
@@ -133,11 +192,7 @@ def load_checkpoint(folder: Path, learner: Learner) -> tuple[TrainingState, list
         return found.state, found.optimizers, problems
 
     state, about, problems = distributed.on_main(read)
-    tensors = distributed.broadcast(tensors)
-    with torch.no_grad():
-        for name, own in learner.tensors().items():
-            own.copy_(tensors[name])
-    learner.optimizers.restore(OptimizerState(about, tensors))
+    learner.restore(about, distributed.broadcast(tensors))
     return state, problems
 
 
@@ -191,8 +246,7 @@ def _check_fits(found: _Checkpoint, learner: Learner) -> None:
     for name, tensor in learner.tensors().items():
         if name not in found.tensors or found.tensors[name].shape != tensor.shape:
             raise UserError(f"it does not fit this run, see {name}; {settings}")
-    optimizers = OptimizerState(found.optimizers, found.tensors)
-    if (problem := learner.optimizers.misfit(optimizers)) is not None:
+    if (problem := learner.misfit(found.optimizers, found.tensors)) is not None:
         raise UserError(f"it does not fit this run, see {problem}; {settings}")
 
 
@@ -221,3 +275,58 @@ def _checksum(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+# What an optimizer keeps, as JSON and named tensors
+
+
+def _identity(optimizer: Optimizer, names: Mapping[Tensor, str]) -> dict[str, Any]:
+    """What an optimizer has in common with the one whose state it can take over."""
+    parameters = [[names[p] for p in group["params"]] for group in optimizer.param_groups]
+    return {"class": type(optimizer).__name__, "parameters": parameters}
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a group, without its rate: the schedule sets that anew for each step."""
+    return {key: copy.copy(value) for key, value in group.items() if key not in ("params", "lr")}
+
+
+def _changed(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in now.items() if not _equal(value, before.get(key))}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return torch.equal(one, other)
+    return bool(one == other)
+
+
+def _packed(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """A value as JSON; tensors in it are added to `tensors` by names that begin with `name`."""
+    if isinstance(value, Tensor):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        items = [[key, _packed(inner, f"{name}.{key}", tensors)] for key, inner in value.items()]
+        return {"items": items}
+    if isinstance(value, list | tuple):
+        parts = [_packed(inner, f"{name}.{i}", tensors) for i, inner in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": parts}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise UserError(
+        f"a checkpoint cannot hold {name} of an optimizer, of type {type(value).__name__}"
+    )
+
+
+def _unpacked(packed: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The value that :func:`_packed` was given."""
+    if not isinstance(packed, dict):
+        return packed
+    ((kind, content),) = packed.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "items":
+        return {key: _unpacked(inner, tensors) for key, inner in content}
+    parts = [_unpacked(inner, tensors) for inner in content]
+    return tuple(parts) if kind == "tuple" else parts

@@ -1,7 +1,10 @@
-"""Whether a network, a dataset and a device fit together, found out before anything is written."""
+"""What a training begins with: whether a network, a dataset and a device fit together, found out
+before anything is written; its config with nothing left "auto"; and what all lessons share.
+"""
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,7 +18,6 @@ from ..model import GPT
 from ..networks import evaluating, same_modes, unwrapped
 from . import distributed, workers
 from .callbacks import check_callbacks
-from .lesson import as_lesson, check_lesson, threads_of
 from .precision import resolved
 
 _CONTEXT_LENGTH = 256  # of a network that does not say how far back it looks
@@ -25,11 +27,31 @@ def config_for(model: nn.Module, config: TrainConfig) -> tuple[TrainConfig, torc
     """The config with nothing left "auto" but to compile, as it is for this model; and the device
     that the model is trained on. "auto" is the one that it is on, if that is not a CPU."""
     config = as_lesson(config)
-    device = _device_of(model)
+    device = next(model.parameters()).device
     stays = config.device == "auto" and device.type != "cpu" and distributed.world_size() == 1
     if not stays:
         device = distributed.device_of_rank(config.device)
     return resolved(config, device, is_gpt=type(model) is GPT), device
+
+
+def as_lesson(config: TrainConfig) -> TrainConfig:
+    """The config of a lesson with the settings that all lessons share; any other as it is.
+
+    A lesson is a training whose losses are the same on every laptop, to the third digit. It
+    computes in float32 with one thread, since a sum that several threads share out is rounded
+    otherwise, and it is as many steps long as the plan says, however long they take. Processors of
+    different makers still round a little differently.
+    """
+    if not config.lesson:
+        return config
+    return replace(
+        config,
+        device="cpu",
+        precision="float32",
+        compile="off",
+        num_workers=1,
+        seed=TrainConfig.seed,
+    )
 
 
 def context_length_of(model: nn.Module, given: int | None) -> int:
@@ -68,7 +90,10 @@ def check_arguments(
         raise UserError(f"schedule must be a function of the share that is done, got {kind}")
 
     distributed.check_batch(config.batch_size)
-    check_lesson(config)
+    if config.lesson and config.steps is None:
+        raise UserError("a lesson is trained for steps and not for minutes: give steps=")
+    if config.lesson and distributed.world_size() > 1:
+        raise UserError("--lesson is for one process; leave torchrun out", kind="setting")
     check_callbacks(callbacks)
 
 
@@ -89,8 +114,9 @@ def check_fit(model: nn.Module, dataset: Dataset, context_length: int) -> None:
     if type(model) is GPT:
         return
 
+    device = next(model.parameters()).device
     length = min(context_length, 8)
-    ids = torch.zeros((2, length), dtype=torch.int64, device=_device_of(model))  # (b, T)
+    ids = torch.zeros((2, length), dtype=torch.int64, device=device)  # (b, T)
     with evaluating(model), torch.no_grad():
         logits = model(ids)
 
@@ -120,5 +146,13 @@ def same_random_numbers() -> contextlib.AbstractContextManager[None]:
     return torch.random.fork_rng(range(count))
 
 
-def _device_of(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
+@contextlib.contextmanager
+def threads_of(config: TrainConfig) -> Iterator[None]:
+    """Within, torch has one thread if this is a lesson, else as many as before."""
+    threads = torch.get_num_threads()
+    if config.lesson:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

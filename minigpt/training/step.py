@@ -64,7 +64,7 @@ class GradientDescent:
     ):
         self._model = learner.model
         self._average = learner.average
-        self._optimizers = learner.optimizers.optimizers
+        self._optimizers = learner.optimizers
         self._batches = batches
         self._config = config
         self._schedule: Schedule = schedule or partial(

@@ -65,7 +65,7 @@ def step(learner: Learner, times: int) -> None:
     for number in range(times):
         torch.manual_seed(0)  # for dropout
         learner.model.loss(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]])).backward()
-        for optimizer in learner.optimizers.optimizers:
+        for optimizer in learner.optimizers:
             optimizer.step()
         learner.model.zero_grad()
         learner.average.update(number)
@@ -74,7 +74,7 @@ def step(learner: Learner, times: int) -> None:
 def everything(learner: Learner) -> list[Tensor]:
     """Weights, their averages, and optimizer state."""
     tensors = list(learner.tensors().values())
-    for optimizer in learner.optimizers.optimizers:
+    for optimizer in learner.optimizers:
         for values in optimizer.state_dict()["state"].values():
             tensors += values.values()
     return [tensor.detach().clone() for tensor in tensors]
