@@ -15,7 +15,7 @@ from typing import Any
 from measuring import ROOT, best_evaluation, measured, run, workplace
 from results_pages import Section
 
-from minigpt.runs.kept import kept_steps
+from minigpt.runs.folder import kept_steps
 
 BEGINNING = "The old king"
 OF_A_CLASS = 30_000  # characters: two dozen learners write a page each

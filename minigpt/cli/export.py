@@ -40,7 +40,7 @@ def run(given: argparse.Namespace) -> None:
     from ..interop.huggingface import write_folder
     from ..measure.card import CARD, model_card
     from ..runs.find import export_name, find_model
-    from ..runs.folder import check_free, new_folder
+    from ..runs.making import check_free, new_folder
 
     source = chosen_model(typed_model(given))
     name = export_name(source)

@@ -26,8 +26,7 @@ def run(given: argparse.Namespace) -> None:
     from ..page.build import build_page
     from ..runs.base import is_base
     from ..runs.find import find_model, model_name
-    from ..runs.folder import PAGE
-    from ..runs.kept import kept_page
+    from ..runs.folder import PAGE, kept_page
     from ..system.atomic import write_text
 
     source = chosen_model(typed_model(given))

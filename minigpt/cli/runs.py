@@ -91,8 +91,7 @@ def _delete_classes(folder: Path, people: Sequence[Path], *, is_sure: bool) -> N
 def _run_named(name: str, runs: str) -> Path:
     """The folder that the name of a run to delete means; UserError if it can mean two."""
     from ..runs.base import BASE
-    from ..runs.find import full_name
-    from ..runs.kept import check_is_whole
+    from ..runs.find import check_is_whole, full_name
 
     if not name:  # of a variable that is not set, perhaps
         raise UserError("--delete needs the name of a run")

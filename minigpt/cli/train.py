@@ -81,9 +81,9 @@ def _resume(
 
     print_message(f"minigpt {__version__}: loading torch, to continue a run")
     from ..runs.base import BASE
+    from ..runs.find import check_is_whole
     from ..runs.folder import read_config
     from ..runs.journal import telling_failure
-    from ..runs.kept import check_is_whole
 
     out = None
     if given.out is not None:
@@ -125,7 +125,7 @@ def _start(
         return
 
     _say_reading(text)
-    from ..runs.folder import check_free
+    from ..runs.making import check_free
 
     check_free(Path(out or "runs/.any"))
     with _waiting_journal(out) as journal:

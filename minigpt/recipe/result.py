@@ -10,8 +10,7 @@ from .. import UserError
 from ..config import GPT_NAME, counted
 from ..data.dialogue.dialogue import MANNER
 from ..generation.talk import read_talk
-from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS
-from ..runs.kept import kept_steps, listed
+from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS, kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..system.commands import command, started_as
 from ..system.platforms import quote, quote_path

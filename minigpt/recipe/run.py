@@ -23,9 +23,10 @@ from ..devices.memory import enough_memory
 from ..measure.copied import reserved_seconds, say_copied
 from ..measure.yardstick import Counting
 from ..model import GPT
-from ..runs.folder import EXPECTED, PLAN, check_free, has_checkpoint
+from ..runs.folder import EXPECTED, PLAN, has_checkpoint
 from ..runs.journal import Journal
 from ..runs.listing import Run
+from ..runs.making import check_free
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
 from ..training.distributed import on_all, on_main

@@ -18,7 +18,8 @@ from ..data.temporary import kind_of, left_copies, remove_copy
 from ..data.token_files import find_prepared, remove_prepared
 from ..interop.hub import is_huggingface_folder
 from .base import is_base
-from .folder import CONFIG, FOLDERS, LOCK, WEIGHTS, files_of, locked, read_raw_config
+from .folder import CONFIG, FOLDERS, LOCK, WEIGHTS, read_raw_config
+from .making import files_of, locked
 from .weights import read_about
 
 _CLASSES = "classes"  # of older studios: classes/CLASS/PERSON/, with runs/ and texts/

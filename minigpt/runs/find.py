@@ -18,9 +18,8 @@ from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
 from .base import BASE, find_base
-from .folder import CONFIG, WEIGHTS, RunConfig, read_config
+from .folder import CONFIG, WEIGHTS, RunConfig, kept_steps, listed, read_config
 from .found import FoundModel, load_run, make_glass, tokenizer_of, weights_file
-from .kept import find_kept
 from .listing import all_runs, newest_run
 from .weights import load_weights
 
@@ -268,3 +267,25 @@ def newest_run_or_base() -> Path | str:
             find_base()
             return BASE
         raise
+
+
+# A single step of a run, as in "fables@120"
+
+
+def find_kept(folder: Path, typed: str) -> int:
+    """The step that was typed after the @ of a run. If it is not kept, a UserError lists the steps
+    that are."""
+    steps = kept_steps(folder)
+    if not steps:
+        raise UserError(f"{folder} has kept no weights of single steps; train with --keep 12")
+    if typed in map(str, steps):
+        return int(typed)
+    asked = typed if typed.isdecimal() else repr(typed)
+    raise UserError(f"{folder} has no weights of step {asked}; it has those of {listed(steps)}")
+
+
+def check_is_whole(name: str | Path) -> None:
+    """Refuse the full name of a single step where a whole run is asked for."""
+    run, at, _ = str(name).rpartition("@")
+    if at and not Path(name).is_dir() and not str(name).startswith(PREFIX):
+        raise UserError(f"{name} is one step of a run; name the whole run: {run}")

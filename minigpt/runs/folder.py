@@ -1,4 +1,4 @@
-"""The folder of a run, `runs/<name>/`: what its files are called and hold, and how it is begun.
+"""The folder of a run, `runs/<name>/`: what its files are called and hold.
 
 Training writes the folder, everything else reads it. It can be loaded at every moment.
 """
@@ -7,35 +7,21 @@ import contextlib
 import dataclasses
 import json
 import math
-import os
 import re
-import secrets
-import shutil
-import time
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
-
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
-from ..config.checked import is_utf8
 from ..data.origin import Origin
-from ..system.atomic import is_unfinished, whole_name, write_text
-from ..system.errors import kind_of_error
-from ..system.json_objects import read_object
-from ..system.platforms import name_problem, rename, why_not_written
-from .journal import JOURNAL, JOURNAL_FILES, STUDIO_FILES, is_awaited, remove_journal
-from .json_lines import read_lines
-from .weights import read_beginning, read_network, save_weights
+from ..system.atomic import whole_name
+from ..system.json_objects import read_lines, read_object
+from .journal import JOURNAL
+from .weights import read_network
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from ..data.dialogue.dialogue import Dialogue
-    from ..tokenizer import Tokenizer
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"  # the best by validation
@@ -57,23 +43,10 @@ LOCK = ".lock"
 WANDB = "wandb"  # a folder that --log wandb writes where it is offline
 FOLDERS = (CHECKPOINT, KEPT, JOURNAL)
 
-# All files that a run can ever have, as patterns of their paths, in the order in which they are
-# deleted: what shows that it is a run goes last. The studio has files of its own in the journal.
-_IN_CHECKPOINT = (LAST, PREVIOUS, BEST, DAMAGED)
-_OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
-_ALONE = (TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, WEIGHTS, CONFIG)
-_FILES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        *(re.escape(f"{CHECKPOINT}/{name}") for name in _IN_CHECKPOINT),
-        rf"{KEPT}/{STEP_NAME}\.(safetensors|html)",  # weights of steps, and their pages
-        *(re.escape(f"{JOURNAL}/{name}") for name in (*JOURNAL_FILES, *STUDIO_FILES)),
-        r"events\.out\.tfevents\..*",  # which --log tensorboard writes
-        WANDB,
-        *map(re.escape, (*_OF_OLDER_VERSIONS, *_ALONE)),
-    )
-)
-_HOUR = 3600.0  # seconds: whatever was not written to for so long, nobody is writing
+_WEIGHTS_OF_STEP = ".safetensors"  # endings, in KEPT
+_PAGE_OF_STEP = ".html"
+_STEP = re.compile(STEP_NAME)
+_MOST_LISTED = 24
 
 _FORMAT = 9  # of config.json: another number whenever what a run holds changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
@@ -226,161 +199,39 @@ def kept_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return kept
 
 
-def files_of(folder: Path) -> list[Path]:
-    """All files of a run, whole or unfinished, in the order in which they can be deleted: the
-    folder is a run until the last file is gone. The folder of wandb counts as a file. Links do not
-    count, and are not followed."""
-    places = [folder, *(folder / name for name in FOLDERS)]
-    held = [file for place in places if not place.is_symlink() for file in place.glob("*")]
-    files = [f for f in held if (f.is_file() or f.name == WANDB) and not f.is_symlink()]
-    ranked = [(_rank(file.relative_to(folder)), file) for file in files]
-    return [file for rank, file in sorted(ranked) if rank < len(_FILES)]
-
-
-def _rank(path: Path) -> int:
-    """The index of a file of a run in `_FILES`; the length of `_FILES` for any other file."""
-    whole = path.with_name(whole_name(path.name)).as_posix()
-    ranks = (rank for rank, pattern in enumerate(_FILES) if pattern.fullmatch(whole))
-    return next(ranks, len(_FILES))
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the unfinished files of a run that is locked. Pages and the journal are written
-    without the lock, too: of those only old files are removed."""
-    for file in files_of(folder):
-        if not is_unfinished(file.name):
-            continue
-        with contextlib.suppress(OSError):
-            is_for_all = file.suffix == ".html" or file.parent.name == JOURNAL
-            if not is_for_all or time.time() - file.stat().st_mtime > _HOUR:
-                file.unlink()
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training in `folder` until this one ends, however it ends.
-    Unfinished files that killed processes have left are removed."""
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            _remove_leftovers(folder)
-            yield
-    except Timeout:
-        busy = f"another process is training in {folder}"
-        raise UserError(f"{busy}; wait for it or use --out", kind="busy") from None
-
-
-def check_free(out: Path) -> None:
-    """Refuse to write into a place that holds anything: only a new or an empty folder is free.
-    What is left of a training that was killed before its first checkpoint is removed."""
-    other = "choose another --out"
-    if (problem := name_problem(out)) is not None:
-        raise UserError(f"{problem}; {other}", kind="setting")
-    if not is_utf8(str(out)):  # safetensors opens no such file
-        raise UserError(f"the name {str(out)!a} is not UTF-8; {other}", kind="setting")
-    remove_untrained(out)
-    if (out / CHECKPOINT).is_dir():
-        raise UserError(
-            f"{out} already holds a run; {other}, or continue it with --resume",
-            kind="folder_taken",
-        )
-    place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
-    if not os.access(place, os.W_OK):
-        raise UserError(f"no permission to write to {place}; {other}", kind="no_permission")
-    if _holds_anything(out) if out.is_dir() else out.exists() or out.is_symlink():
-        raise UserError(f"{out} exists and is not an empty folder; {other}", kind="folder_taken")
-
-
-def _holds_anything(folder: Path) -> bool:
-    """Whether there is more in a folder than a journal, which may be there before its run."""
-    return any(path.name != JOURNAL for path in folder.iterdir())
-
-
 def has_checkpoint(folder: Path) -> bool:
     """Whether a run has a checkpoint, whole or damaged."""
     return any((folder / CHECKPOINT / name).exists() for name in (LAST, PREVIOUS))
 
 
-def is_untrained(folder: Path) -> bool:
-    """Whether a folder holds a run that has learned nothing: only the files and the weights that it
-    began with, which no evaluation has chosen, and the losses of its first steps, but no
-    checkpoint."""
-    beginning = read_beginning(folder / WEIGHTS)
-    if beginning is None:
-        return False
-    try:
-        unfinished = {file for file in files_of(folder) if is_unfinished(file.name)}
-        held = {file.name for file in folder.iterdir() if file not in unfinished}
-        saved = {*(folder / CHECKPOINT).glob("*")} - unfinished
-        kept = {*(folder / KEPT).glob("*")} - unfinished
-    except OSError:
-        return False
-    others = held - {LOCK, STEPS, *FOLDERS}
-    return others == beginning and not saved and kept <= {folder / KEPT / FIRST}
+# The weights of single steps, kept/STEP.safetensors
 
 
-def remove_untrained(folder: Path) -> None:
-    """Remove a run that has learned nothing. A folder that holds anything else stays as it is, and
-    so does a journal that another program has made. UserError if another process is training in it.
-    """
-    if not is_untrained(folder):
-        return
-    with locked(folder):
-        if not is_untrained(folder):  # another process has trained it meanwhile
-            return
-        beginning = read_beginning(folder / WEIGHTS) or set()
-
-        for inner in (folder / CHECKPOINT, folder / KEPT):
-            for file in inner.glob("*"):
-                file.unlink()
-            with contextlib.suppress(FileNotFoundError):
-                inner.rmdir()
-        if not is_awaited(folder):
-            remove_journal(folder)
-        for name in (*beginning, STEPS):
-            (folder / name).unlink(missing_ok=True)
-
-    (folder / LOCK).unlink(missing_ok=True)  # not earlier: Windows removes no file that is open
-    with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
-        folder.rmdir()
+def kept_file(folder: Path, step: int) -> Path:
+    """Where the weights of a step are, if they are kept."""
+    return folder / KEPT / f"{step}{_WEIGHTS_OF_STEP}"
 
 
-def begin_run(
-    out: Path,
-    config: RunConfig,
-    model: "nn.Module",
-    tokenizer: "Tokenizer",
-    files: Mapping[str, str] | None = None,
-) -> None:
-    """Make a folder that holds a run: untrained, but whole.
-
-    `files` are further text files by their names. UserError if the place is not free.
-    """
-    texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_run_json()}
-    with new_folder(out) as folder:
-        save_weights(model, folder / WEIGHTS, begun_with=[*texts, WEIGHTS])
-        for name, text in texts.items():
-            write_text(text, folder / name)
+def kept_page(folder: Path, step: int) -> Path:
+    """Where the page of a step is, once it is made."""
+    return folder / KEPT / f"{step}{_PAGE_OF_STEP}"
 
 
-@contextlib.contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
-    check_free(out)
-    is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
-    place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
-    building = place / f".new-{secrets.token_hex(16)}"  # a name of its own
-    try:
-        building.mkdir()
-        yield building
-        if is_there:
-            for file in building.iterdir():
-                rename(file, out / file.name)
-        else:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            rename(building, out)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {out}: {why_not_written(error, out)}", kind=kind_of_error(error)
-        ) from None
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+def kept_steps(folder: Path) -> list[int]:
+    """The steps whose weights a run has kept, in order."""
+    return [step for step in steps_in(folder) if kept_file(folder, step).is_file()]
+
+
+def steps_in(folder: Path) -> list[int]:
+    """The steps of which a run has kept anything, whole or half-written, in order."""
+    files = [Path(whole_name(file.name)) for file in (folder / KEPT).glob("*")]
+    ours = [file.stem for file in files if file.suffix in (_WEIGHTS_OF_STEP, _PAGE_OF_STEP)]
+    return sorted({int(name) for name in ours if _STEP.fullmatch(name)})
+
+
+def listed(steps: list[int]) -> str:
+    """Steps as a list to read; of many, only the first and the last ones."""
+    names = list(map(str, steps))
+    if len(names) > _MOST_LISTED:
+        names[_MOST_LISTED // 2 : -_MOST_LISTED // 2] = ["..."]
+    return ", ".join(names)

@@ -17,9 +17,9 @@ from .folder import (
     RunConfig,
     check_is_gpt,
     existing_file,
+    kept_file,
     read_config,
 )
-from .kept import kept_file
 
 if TYPE_CHECKING:
     from ..model import GPT

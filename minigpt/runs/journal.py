@@ -22,8 +22,7 @@ from typing import Any, Self
 
 from ..system.atomic import whole_name, write_text
 from ..system.errors import kind_of_error
-from ..system.json_objects import to_json
-from .json_lines import lines_of, read_lines
+from ..system.json_objects import lines_of, read_lines, to_json
 
 JOURNAL = "journal"  # a folder, which holds
 ROWS = "journal.jsonl"

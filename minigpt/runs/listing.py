@@ -26,11 +26,11 @@ from .folder import (
     WEIGHTS,
     check_is_gpt,
     kept_row,
-    locked,
+    kept_steps,
     read_config,
     read_metrics,
 )
-from .kept import kept_steps
+from .making import locked
 from .weights import count_weights, read_best, read_network
 
 _LONGEST_NAME = 200  # bytes; a system takes 255, some of which an ending needs

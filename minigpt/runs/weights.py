@@ -2,8 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,25 +35,6 @@ def save_weights(
     the weights were kept.
     """
     from ..generation.torch_gpt import weights_of
-
-    save_tensors(weights_of(model), path, _description(model, best, begun_with, step))
-
-
-def copied_to_save(model: "nn.Module", best: dict[str, float]) -> Callable[[Path], None]:
-    """A copy of the weights that a network has now: a function that writes it to a path, as
-    :func:`save_weights` would have done."""
-    from ..generation.torch_gpt import weights_of
-
-    weights = {name: array.copy() for name, array in weights_of(model).items()}
-    return partial(save_tensors, weights, metadata=_description(model, best))
-
-
-def _description(
-    model: "nn.Module",
-    best: dict[str, float] | None = None,
-    begun_with: Sequence[str] = (),
-    step: int | None = None,
-) -> dict[str, str]:
     from ..model import network_name
 
     about: dict[str, Any] = {"network": network_name(model)}
@@ -64,7 +44,7 @@ def _description(
         about["begun_with"] = sorted(begun_with)
     if step is not None:
         about["step"] = step
-    return metadata_of(about)
+    save_tensors(weights_of(model), path, metadata_of(about))
 
 
 def metadata_of(about: dict[str, Any]) -> dict[str, str]:

@@ -1,7 +1,9 @@
-"""JSON: objects of files and lines that may be missing, damaged or another program's; and text that
-is not whole."""
+"""JSON: objects of files and lines that may be missing, damaged or another program's; files with an
+object in each line, which grow while a training goes on; and text that is not whole.
+"""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,27 @@ def parse_object(text: str | bytes, *, finite: bool = True) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def lines_of(rows: Iterable[dict[str, Any]]) -> str:
+    """The text of such rows."""
+    return "".join(to_json(row) + "\n" for row in rows)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file; a line that is no row, such as half of one, is left out. No rows if the
+    file cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+
+    rows = []
+    for line in text.split("\n"):  # splitlines would also split at U+2028, inside a row
+        row = parse_object(line)
+        if row:
+            rows.append(row)
+    return rows
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from torch import nn
 
-from ..runs.folder import KEPT
-from ..runs.kept import kept_file, kept_steps
+from ..runs.folder import KEPT, kept_file, kept_steps
 from ..runs.weights import save_weights
 from .callbacks import Figures, Training
 from .divergence import Diverged, check_weights

@@ -29,8 +29,8 @@ from ..runs.folder import (
     read_metrics,
     read_steps,
 )
-from ..runs.json_lines import lines_of
 from ..system.atomic import replace, write_text
+from ..system.json_objects import lines_of
 from ..system.shown import in_utf8
 from .callbacks import Figures, Training
 from .folder import RunFolder

@@ -13,8 +13,9 @@ import pytest
 import minigpt
 from minigpt.data.temporary import left_copies, temporary_copy
 from minigpt.data.token_files import remove_prepared
-from minigpt.runs.folder import CONFIG, locked
+from minigpt.runs.folder import CONFIG
 from minigpt.runs.journal import keep_copied
+from minigpt.runs.making import locked
 from minigpt.studio.runs.jobs import TrainingJob, write_job
 from minigpt.system.atomic import unfinished_name
 

@@ -11,9 +11,8 @@ import pytest
 
 import minigpt
 from minigpt import UserError
-from minigpt.runs.find import find_model, full_name
+from minigpt.runs.find import check_is_whole, find_model, full_name
 from minigpt.runs.folder import KEPT
-from minigpt.runs.kept import check_is_whole
 
 from ..conftest import move_into, some_text, train_tiny
 from .conftest import Type, assert_refused

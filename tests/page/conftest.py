@@ -14,7 +14,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.found import FoundModel
 from minigpt.runs.journal import JOURNAL, TEXTS
-from minigpt.runs.json_lines import lines_of
+from minigpt.system.json_objects import lines_of
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 
 from ..browser import new_context, two_frames

@@ -34,15 +34,11 @@ from minigpt.runs.folder import (
     TOKENIZER,
     WEIGHTS,
     RunConfig,
-    check_free,
-    is_untrained,
-    locked,
-    new_folder,
     read_metrics,
-    remove_untrained,
 )
 from minigpt.runs.found import load_run
 from minigpt.runs.listing import Run, free_name, newest_run
+from minigpt.runs.making import check_free, is_untrained, locked, new_folder, remove_untrained
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.system.atomic import replace, unfinished_name, write_text
 from minigpt.tokenizer import CharacterTokenizer

@@ -10,9 +10,9 @@ import numpy as np
 
 from minigpt.runs.folder import CHECKPOINT, CONFIG, LAST, METRICS, STEPS, WEIGHTS
 from minigpt.runs.journal import ALIVE, JOURNAL, LOG, ROWS, STOP, TEXTS
-from minigpt.runs.json_lines import lines_of
 from minigpt.runs.weights import metadata_of
 from minigpt.studio.runs.jobs import TrainingJob, write_job
+from minigpt.system.json_objects import lines_of
 from minigpt.system.safetensors_files import write_tensors
 
 NOW = time.time()

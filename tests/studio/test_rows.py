@@ -9,8 +9,8 @@ import pytest
 
 from minigpt.runs.folder import METRICS, STEPS
 from minigpt.runs.journal import JOURNAL, ROWS, TEXTS
-from minigpt.runs.json_lines import lines_of
 from minigpt.studio.runs.rows import BEGINNING, rows_after
+from minigpt.system.json_objects import lines_of
 
 from .by_hand import PHASES, a_sample, a_step, an_evaluation, make_run
 

@@ -12,9 +12,9 @@ from filelock import FileLock
 
 from minigpt.runs.folder import LOCK, METRICS, PLAN, STEPS, WEIGHTS
 from minigpt.runs.journal import ALIVE, HELD, JOB, JOURNAL, ROWS, keep_copied
-from minigpt.runs.json_lines import lines_of
 from minigpt.studio.runs.jobs import write_job
 from minigpt.studio.runs.states import States
+from minigpt.system.json_objects import lines_of
 
 from .by_hand import BEGAN, NOW, PHASES, TEXT, a_job, a_step, make_run, write_config
 

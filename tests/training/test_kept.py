@@ -17,8 +17,7 @@ from safetensors.numpy import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.config import TrainConfig
-from minigpt.runs.folder import KEPT, WEIGHTS
-from minigpt.runs.kept import kept_file, kept_steps
+from minigpt.runs.folder import KEPT, WEIGHTS, kept_file, kept_steps
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.folder import RunFolder

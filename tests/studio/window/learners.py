@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from minigpt.runs.json_lines import read_lines
 from minigpt.studio.runs import trainings
 from minigpt.studio.workspace import Workspace
+from minigpt.system.json_objects import read_lines
 from tests.patience import PATIENCE
 
 from ..dropped import dropped

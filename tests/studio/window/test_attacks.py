@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from minigpt.runs.json_lines import lines_of
+from minigpt.system.json_objects import lines_of
 from tests.browser import chromium_place, new_context
 from tests.hostile import EVIL_NAME as EVIL
 from tests.patience import PATIENCE

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.json_lines import read_lines
 from minigpt.studio.runs.making import Making
+from minigpt.system.json_objects import read_lines
 from tests.browser import axe_finds, two_frames
 
 from .keys import Keys

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from minigpt.runs.folder import STEPS
-from minigpt.runs.json_lines import lines_of
+from minigpt.system.json_objects import lines_of
 
 from ..by_hand import END, PHASES, a_job, a_step, make_run
 from .opened import Opened

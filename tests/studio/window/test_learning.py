@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.json_lines import lines_of
+from minigpt.system.json_objects import lines_of
 from tests.browser import axe_finds, two_frames
 
 from ..by_hand import BEGAN, END, PHASES, a_job, make_run

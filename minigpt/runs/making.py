@@ -1,0 +1,229 @@
+"""How the folder of a run is made, locked, and removed again while the run has learned nothing; and
+which of the files in it are the run's.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from .. import UserError
+from ..config.checked import is_utf8
+from ..system.atomic import is_unfinished, whole_name, write_text
+from ..system.errors import kind_of_error
+from ..system.platforms import name_problem, rename, why_not_written
+from .folder import (
+    BEST,
+    CHECKPOINT,
+    CONFIG,
+    DAMAGED,
+    FIRST,
+    FOLDERS,
+    KEPT,
+    LAST,
+    LOCK,
+    METRICS,
+    PAGE,
+    PICTURE,
+    PLAN,
+    PREVIOUS,
+    STEP_NAME,
+    STEPS,
+    TOKENIZER,
+    WANDB,
+    WEIGHTS,
+    RunConfig,
+)
+from .journal import JOURNAL, JOURNAL_FILES, STUDIO_FILES, is_awaited, remove_journal
+from .weights import read_beginning, save_weights
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ..tokenizer import Tokenizer
+
+# All files that a run can ever have, as patterns of their paths, in the order in which they are
+# deleted: what shows that it is a run goes last. The studio has files of its own in the journal.
+_IN_CHECKPOINT = (LAST, PREVIOUS, BEST, DAMAGED)
+_OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
+_ALONE = (TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, WEIGHTS, CONFIG)
+_FILES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        *(re.escape(f"{CHECKPOINT}/{name}") for name in _IN_CHECKPOINT),
+        rf"{KEPT}/{STEP_NAME}\.(safetensors|html)",  # weights of steps, and their pages
+        *(re.escape(f"{JOURNAL}/{name}") for name in (*JOURNAL_FILES, *STUDIO_FILES)),
+        r"events\.out\.tfevents\..*",  # which --log tensorboard writes
+        WANDB,
+        *map(re.escape, (*_OF_OLDER_VERSIONS, *_ALONE)),
+    )
+)
+_HOUR = 3600.0  # seconds: whatever was not written to for so long, nobody is writing
+
+
+def begin_run(
+    out: Path,
+    config: RunConfig,
+    model: "nn.Module",
+    tokenizer: "Tokenizer",
+    files: Mapping[str, str] | None = None,
+) -> None:
+    """Make a folder that holds a run: untrained, but whole.
+
+    `files` are further text files by their names. UserError if the place is not free.
+    """
+    texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_run_json()}
+    with new_folder(out) as folder:
+        save_weights(model, folder / WEIGHTS, begun_with=[*texts, WEIGHTS])
+        for name, text in texts.items():
+            write_text(text, folder / name)
+
+
+@contextlib.contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
+    check_free(out)
+    is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
+    place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
+    building = place / f".new-{secrets.token_hex(16)}"  # a name of its own
+    try:
+        building.mkdir()
+        yield building
+        if is_there:
+            for file in building.iterdir():
+                rename(file, out / file.name)
+        else:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            rename(building, out)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {out}: {why_not_written(error, out)}", kind=kind_of_error(error)
+        ) from None
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def check_free(out: Path) -> None:
+    """Refuse to write into a place that holds anything: only a new or an empty folder is free.
+    What is left of a training that was killed before its first checkpoint is removed."""
+    other = "choose another --out"
+    if (problem := name_problem(out)) is not None:
+        raise UserError(f"{problem}; {other}", kind="setting")
+    if not is_utf8(str(out)):  # safetensors opens no such file
+        raise UserError(f"the name {str(out)!a} is not UTF-8; {other}", kind="setting")
+    remove_untrained(out)
+    if (out / CHECKPOINT).is_dir():
+        raise UserError(
+            f"{out} already holds a run; {other}, or continue it with --resume",
+            kind="folder_taken",
+        )
+    place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
+    if not os.access(place, os.W_OK):
+        raise UserError(f"no permission to write to {place}; {other}", kind="no_permission")
+    if _holds_anything(out) if out.is_dir() else out.exists() or out.is_symlink():
+        raise UserError(f"{out} exists and is not an empty folder; {other}", kind="folder_taken")
+
+
+def _holds_anything(folder: Path) -> bool:
+    """Whether there is more in a folder than a journal, which may be there before its run."""
+    return any(path.name != JOURNAL for path in folder.iterdir())
+
+
+def is_untrained(folder: Path) -> bool:
+    """Whether a folder holds a run that has learned nothing: only the files and the weights that it
+    began with, which no evaluation has chosen, and the losses of its first steps, but no
+    checkpoint."""
+    beginning = read_beginning(folder / WEIGHTS)
+    if beginning is None:
+        return False
+    try:
+        unfinished = {file for file in files_of(folder) if is_unfinished(file.name)}
+        held = {file.name for file in folder.iterdir() if file not in unfinished}
+        saved = {*(folder / CHECKPOINT).glob("*")} - unfinished
+        kept = {*(folder / KEPT).glob("*")} - unfinished
+    except OSError:
+        return False
+    others = held - {LOCK, STEPS, *FOLDERS}
+    return others == beginning and not saved and kept <= {folder / KEPT / FIRST}
+
+
+def remove_untrained(folder: Path) -> None:
+    """Remove a run that has learned nothing. A folder that holds anything else stays as it is, and
+    so does a journal that another program has made. UserError if another process is training in it.
+    """
+    if not is_untrained(folder):
+        return
+    with locked(folder):
+        if not is_untrained(folder):  # another process has trained it meanwhile
+            return
+        beginning = read_beginning(folder / WEIGHTS) or set()
+
+        for inner in (folder / CHECKPOINT, folder / KEPT):
+            for file in inner.glob("*"):
+                file.unlink()
+            with contextlib.suppress(FileNotFoundError):
+                inner.rmdir()
+        if not is_awaited(folder):
+            remove_journal(folder)
+        for name in (*beginning, STEPS):
+            (folder / name).unlink(missing_ok=True)
+
+    (folder / LOCK).unlink(missing_ok=True)  # not earlier: Windows removes no file that is open
+    with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
+        folder.rmdir()
+
+
+# While it is trained
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from training in `folder` until this one ends, however it ends.
+    Unfinished files that killed processes have left are removed."""
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            _remove_leftovers(folder)
+            yield
+    except Timeout:
+        busy = f"another process is training in {folder}"
+        raise UserError(f"{busy}; wait for it or use --out", kind="busy") from None
+
+
+# Its files
+
+
+def files_of(folder: Path) -> list[Path]:
+    """All files of a run, whole or unfinished, in the order in which they can be deleted: the
+    folder is a run until the last file is gone. The folder of wandb counts as a file. Links do not
+    count, and are not followed."""
+    places = [folder, *(folder / name for name in FOLDERS)]
+    held = [file for place in places if not place.is_symlink() for file in place.glob("*")]
+    files = [f for f in held if (f.is_file() or f.name == WANDB) and not f.is_symlink()]
+    ranked = [(_rank(file.relative_to(folder)), file) for file in files]
+    return [file for rank, file in sorted(ranked) if rank < len(_FILES)]
+
+
+def _rank(path: Path) -> int:
+    """The index of a file of a run in `_FILES`; the length of `_FILES` for any other file."""
+    whole = path.with_name(whole_name(path.name)).as_posix()
+    ranks = (rank for rank, pattern in enumerate(_FILES) if pattern.fullmatch(whole))
+    return next(ranks, len(_FILES))
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the unfinished files of a run that is locked. Pages and the journal are written
+    without the lock, too: of those only old files are removed."""
+    for file in files_of(folder):
+        if not is_unfinished(file.name):
+            continue
+        with contextlib.suppress(OSError):
+            is_for_all = file.suffix == ".html" or file.parent.name == JOURNAL
+            if not is_for_all or time.time() - file.stat().st_mtime > _HOUR:
+                file.unlink()
