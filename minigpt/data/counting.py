@@ -78,12 +78,13 @@ class CountingModel:
 
         ids = tokens.astype(np.int64)
         contexts = 1  # of single tokens: the empty one
-        # The n-grams of one length, and for each place in the text the number of the one that
-        # begins there.
-        keys, place = _numbered(ids)
+        # The n-grams of one length in order, and for each place in the text the number of the one
+        # that begins there: its index among these.
+        keys, place = np.unique(ids, return_inverse=True)
 
         for n in range(1, longest):
-            longer_keys, longer_place = _numbered(place[:-1] * vocab_size + ids[n:])
+            longer = place[:-1] * vocab_size + ids[n:]  # the n-gram of each place, and one token
+            longer_keys, longer_place = np.unique(longer, return_inverse=True)
             counts = _contexts_before(place, longer_place, count=len(keys), longer=len(longer_keys))
             self._add_level(keys, counts, contexts)
 
@@ -94,9 +95,16 @@ class CountingModel:
         self._add_level(keys, np.bincount(place, minlength=len(keys)), contexts)
 
     def _add_level(self, keys: NDArray[np.int64], counts: NDArray[np.int64], contexts: int) -> None:
-        """Add the n-grams of the next length, with their counts and the number of contexts."""
+        """Add the n-grams of the next length, with their counts, which are discounted, and the
+        number of contexts."""
         context = keys // self.vocab_size  # of each n-gram
-        self._levels.append(_level(keys, counts, context=context, contexts=contexts))
+        discount = _discounts(counts)[np.minimum(counts, 3)]
+        total = np.bincount(context, counts, minlength=contexts)
+        taken = np.bincount(context, discount, minlength=contexts)
+
+        rest = np.ones(contexts)  # of a context that nothing follows, at the end of the text
+        np.divide(taken, total, out=rest, where=total > 0)
+        self._levels.append(_Level(keys, (counts - discount) / total[context], rest))
 
     def log_probabilities(self, tokens: Ids) -> NDArray[np.float64]:
         """The natural logarithm of the probability of each token, given those before it in its row.
@@ -188,11 +196,6 @@ def _sample(tokens: "TokenSequence", count: int) -> Ids:
     return np.concatenate([tokens[start : start + length] for start in starts])
 
 
-def _numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The different keys in order, and the index of each key among these."""
-    return np.unique(keys, return_inverse=True)
-
-
 def _contexts_before(
     place: NDArray[np.int64], longer_place: NDArray[np.int64], count: int, longer: int
 ) -> NDArray[np.int64]:
@@ -209,19 +212,6 @@ def _contexts_before(
     counts = np.bincount(suffix, minlength=count)
     counts[place[0]] += 1
     return counts
-
-
-def _level(
-    keys: NDArray[np.int64], counts: NDArray[np.int64], context: NDArray[np.int64], contexts: int
-) -> _Level:
-    """Discount the counts of n-grams, whose contexts have the numbers `context`."""
-    discount = _discounts(counts)[np.minimum(counts, 3)]
-    total = np.bincount(context, counts, minlength=contexts)
-    taken = np.bincount(context, discount, minlength=contexts)
-
-    rest = np.ones(contexts)  # of a context that nothing follows, at the end of the text
-    np.divide(taken, total, out=rest, where=total > 0)
-    return _Level(keys, (counts - discount) / total[context], rest)
 
 
 def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ class Validation:
 
     def count(self, max_tokens: int) -> int:
         """How many tokens an evaluation on at most `max_tokens` reads, counted or not."""
-        return _count(self._batches.validation(max_tokens))
+        return sum(len(inputs) for inputs, _ in self._batches.validation(max_tokens))
 
     def seconds(self, max_tokens: int) -> float:
         """The seconds that an evaluation on at most `max_tokens` takes; 0 before :meth:`plan`."""
@@ -92,7 +92,7 @@ class Validation:
         start = time.perf_counter()  # time.monotonic may stand still for 16 ms on Windows
         self._evaluate(windows)
         (took,) = distributed.highest(time.perf_counter() - start)
-        self._seconds_per_token = took / _count(windows)
+        self._seconds_per_token = took / sum(len(inputs) for inputs, _ in windows)
 
         if state.step > 0:
             return
@@ -116,11 +116,6 @@ class Validation:
         if result.tokens == 0:
             raise UserError("no token of the text to validate on counts", kind="too_short")
         return result
-
-
-def _count(windows: Iterable[Window]) -> int:
-    """How many tokens the windows predict if all count."""
-    return sum(len(inputs) for inputs, _ in windows)
 
 
 # Windows of any text
@@ -215,9 +210,15 @@ def predictions(
 
 def _groups(windows: Iterable[Window], size: int) -> Iterator[Batch]:
     """Windows of the same length one below the other, `size` of them at most."""
-    for _, alike in itertools.groupby(windows, key=lambda window: len(window[0])):
-        while group := list(itertools.islice(alike, size)):
+    group: list[Window] = []
+    for window in windows:
+        is_whole = len(group) == size
+        if group and (is_whole or len(window[0]) != len(group[0][0])):
             yield stacked(group)
+            group = []
+        group.append(window)
+    if group:
+        yield stacked(group)
 
 
 def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:

@@ -40,7 +40,11 @@ class Loss(nn.Module):
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """What is minimised, and the mean cross-entropy in nats a token, without gradients."""
         if self._function is None or (targets == IGNORED).all():
-            loss = mean_cross_entropy(self.model, inputs, targets)
+            if _has_usual_loss(self.model):
+                assert isinstance(self.model, GPT)
+                loss = self.model.loss(inputs, targets)
+            else:
+                loss = _mean_of_counted(self.model(inputs), targets)
             return loss, loss.detach()
 
         self._seen.inputs = inputs
@@ -83,14 +87,6 @@ def check_minimised(loss: Any) -> None:
         raise UserError(f"loss must return one number, a tensor of shape (), got {shape}")
     if not loss.requires_grad:
         raise UserError("what loss returned does not depend on any parameter that is trained")
-
-
-def mean_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-    """The mean cross-entropy in nats a token that counts, with gradients."""
-    if _has_usual_loss(model):
-        assert isinstance(model, GPT)
-        return model.loss(inputs, targets)
-    return _mean_of_counted(model(inputs), targets)
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ import contextlib
 import math
 import timeit
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -93,4 +94,4 @@ def gain_of_bfloat16() -> float:
 def matmul_seconds(dtype: torch.dtype, size: int, repeat: int) -> float:
     """The least seconds that a square matrix product took."""
     a = torch.ones(size, size, dtype=dtype)  # small: without bfloat16 it is 100 times as slow
-    return min(timeit.repeat(lambda: a @ a, repeat=repeat, number=1))
+    return min(timeit.repeat(partial(torch.matmul, a, a), repeat=repeat, number=1))

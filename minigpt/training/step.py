@@ -144,8 +144,16 @@ class GradientDescent:
         if is_scaled and state.step - state.scaled_since >= STEPS_TO_DOUBLE:
             state.rescale(2.0)
 
+        # Dropout is seeded by the step and the process. A training that is resumed draws the same
+        # numbers, so that no random state has to be kept.
+        place = f"{self._config.seed} {state.step} {distributed.rank()}"
+        digest = hashlib.sha256(place.encode()).digest()
+        seed = int.from_bytes(digest[:8], "little")
         while True:
-            seed_step(self._config.seed, state.step, self._config.device)
+            if self._config.device == "cpu":
+                torch.default_generator.manual_seed(seed)
+            else:  # this notes a stack trace for each kind of absent device, which takes long
+                torch.manual_seed(seed)
             result = set_gradients(
                 self._loss,
                 optimized(self._model, self._optimizers),
@@ -160,18 +168,6 @@ class GradientDescent:
                 return result
             state.rescale(0.5)
             self._model.zero_grad()
-
-
-def seed_step(seed: int, step: int, device: str) -> None:
-    """Seed dropout by the step and the process. A training that is resumed draws the same numbers,
-    so that no random state has to be kept."""
-    place = f"{seed} {step} {distributed.rank()}"
-    digest = hashlib.sha256(place.encode()).digest()
-    number = int.from_bytes(digest[:8], "little")
-    if device == "cpu":  # torch.manual_seed notes a stack trace for each kind of absent device
-        torch.default_generator.manual_seed(number)
-    else:
-        torch.manual_seed(number)
 
 
 def set_gradients(

@@ -72,14 +72,9 @@ def compute(function: Callable[[Item], Result], items: Sequence[Item]) -> list[R
 def number_for(model: nn.Module, config: TrainConfig) -> int:
     """How many workers train a model: as many as the config says, or one where they cannot."""
     device = next(model.parameters()).device
-    if config.num_workers is None or not can_share(device, config.compile, common_dropout(model)):
+    if why_not_shared(device, config.compile, common_dropout(model)) is not None:
         return 1
-    return config.num_workers
-
-
-def can_share(device: torch.device, compile: str, attention_dropout: float) -> bool:
-    """Whether workers can share a step."""
-    return why_not_shared(device, compile, attention_dropout) is None
+    return config.num_workers or 1
 
 
 def why_not_shared(device: torch.device, compile: str, attention_dropout: float) -> str | None:
@@ -134,7 +129,7 @@ def backward(
             for part in parts[k::n]:
                 losses = losses_of(part)
                 found = torch.autograd.grad(losses[0], trained, allow_unused=True)
-                gradients = _added(_apart(found), gradients)
+                gradients = _added(found, gradients)
                 totals = totals + torch.stack([loss.detach() for loss in losses])
             return totals, gradients
         finally:
@@ -151,27 +146,20 @@ def backward(
     return torch.stack(totals).sum(0)
 
 
-def _added(own: Gradients, earlier: Gradients) -> Gradients:
-    """The sum of the gradients of two parts, in the memory of the first."""
-    pairs = list(zip(own, earlier, strict=True))
-    both = [(new, old) for new, old in pairs if new is not None and old is not None]
-    if both:
-        into, added = zip(*both, strict=True)
-        torch._foreach_add_(into, added)
-    return [old if new is None else new for new, old in pairs]
-
-
-def _apart(gradients: Sequence[Tensor | None]) -> Gradients:
-    """The gradients, each with memory of its own, in which it can be changed. Autograd returns the
-    same tensor for two parameters that are added to each other, and a single number, expanded, for
-    a parameter that is summed up."""
-    seen = set[int]()
-    apart: Gradients = []
-    for gradient in gradients:
-        if gradient is not None:
-            is_shared = gradient.data_ptr() in seen or 0 in gradient.stride()
-            seen.add(gradient.data_ptr())
-            if is_shared:
-                gradient = gradient.clone(memory_format=torch.contiguous_format)  # noqa: PLW2901
-        apart.append(gradient)
-    return apart
+def _added(found: Sequence[Tensor | None], earlier: Gradients) -> Gradients:
+    """The sum of the gradients of two parts, in memory in which it can be changed. Autograd returns
+    the same tensor for two parameters that are added to each other, and a single number, expanded,
+    for a parameter that is summed up."""
+    kept = set[int]()
+    sums: Gradients = []
+    for gradient, total in zip(found, earlier, strict=True):
+        if gradient is None:
+            sums.append(total)
+        elif total is not None:
+            sums.append(total.add_(gradient))
+        elif gradient.data_ptr() in kept or 0 in gradient.stride():
+            sums.append(gradient.clone(memory_format=torch.contiguous_format))
+        else:
+            kept.add(gradient.data_ptr())
+            sums.append(gradient)
+    return sums

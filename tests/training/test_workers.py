@@ -18,7 +18,7 @@ from minigpt.runs.folder import CHECKPOINT, METRICS, read_config, read_metrics
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.workers import can_share
+from minigpt.training.workers import why_not_shared
 from tests.conftest import train_tiny
 from tests.patience import PATIENCE
 from tests.training.runs import interrupted, resume
@@ -211,10 +211,10 @@ def test_muon_shared_out_gives_the_same_update(count: int) -> None:
 
 def test_what_already_uses_all_cores_is_not_shared() -> None:
     cpu = torch.device("cpu")
-    assert can_share(cpu, "off", 0.0)
-    assert not can_share(torch.device("cuda"), "off", 0.0)
-    assert not can_share(cpu, "on", 0.0)
-    assert not can_share(cpu, "off", 0.1)
+    assert why_not_shared(cpu, "off", 0.0) is None
+    assert why_not_shared(torch.device("cuda"), "off", 0.0) is not None
+    assert why_not_shared(cpu, "on", 0.0) is not None
+    assert why_not_shared(cpu, "off", 0.1) is not None
 
 
 @pytest.mark.parametrize("micro", [None, 2])
