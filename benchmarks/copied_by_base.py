@@ -18,7 +18,7 @@ from written_texts import pieces_of, spread, written
 
 import minigpt
 from minigpt.data.copies import LEAST, find_copies, shared_stretches
-from minigpt.data.corpus import Corpus, Piece, whole
+from minigpt.data.corpus import Corpus, Piece, whole_documents
 
 LONG = 50  # characters word for word
 MANY_WORDS = 12  # whole words within the longest such stretch
@@ -50,7 +50,7 @@ def main() -> None:
     given = arguments()
     writer = minigpt.load(given.model)
     own = written(writer, given.texts, given.tokens, given.temperature)
-    documents = whole(Corpus((given.validation,)).pieces())
+    documents = whole_documents(Corpus((given.validation,)).pieces())
     others = spread([*pieces_of(writer.tokenizer, documents, given.tokens)], given.texts)
 
     # The corpus is read once for both.

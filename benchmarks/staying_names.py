@@ -16,7 +16,7 @@ from measuring import MADE
 from written_texts import pieces_of, spread, written
 
 import minigpt
-from minigpt.data.corpus import Corpus, whole
+from minigpt.data.corpus import Corpus, whole_documents
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Between two sentences, or before one: a full stop and its like, a line end, a quotation mark that
@@ -37,7 +37,7 @@ def main() -> None:
         show(model, found[model])
 
     if given.reference:
-        documents = whole(Corpus((given.reference,)).pieces())
+        documents = whole_documents(Corpus((given.reference,)).pieces())
         texts = spread([*pieces_of(writer.tokenizer, documents, given.tokens)], given.texts)
         found[str(given.reference)] = share_that_stays(texts)
         show(str(given.reference), found[str(given.reference)])

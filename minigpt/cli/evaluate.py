@@ -108,7 +108,7 @@ def _explain(result: "Evaluation") -> None:
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
     """How much of the texts is copied: a line, and the figures of the record."""
-    from ..data.corpus import Corpus, whole
+    from ..data.corpus import Corpus, whole_documents
     from ..data.files import find_files
     from ..data.source import check_text_field, read_corpus
     from ..runs.base import BASE, NO_TEXTS
@@ -120,7 +120,7 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     texts: list[str] = []
     if files:
         corpus = read_corpus(Corpus(files, config.reading()), tuple(given.files), print_message)
-        texts = whole(corpus.pieces())
+        texts = whole_documents(corpus.pieces())
     given.run = str(newest_run() if given.run is None else chosen_model(given.run))
     if given.run == BASE:
         raise UserError(f"{NO_TEXTS}: what it copies from them cannot be measured")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from .corpus import Part, Piece, place_of, whole
+from .corpus import Part, Piece, place_of, whole_documents
 
 LEAST = 30  # characters; shorter stretches are phrases that many people write
 _ENOUGH = 1 << 17  # characters of validation text
@@ -44,7 +44,7 @@ def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
     share, longest = find_copies(texts, training.pieces())
     place = place_of(longest, training.pieces()) if longest else ""
 
-    others = whole(validation.at_most(_ENOUGH).pieces())
+    others = whole_documents(validation.at_most(_ENOUGH).pieces())
     usual_share, usual_longest = find_copies(others, training.pieces())
 
     return Copies(

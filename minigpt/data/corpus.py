@@ -289,7 +289,7 @@ def chunks(pieces: Iterable[Piece]) -> Iterator[TextChunk]:
         last = piece.number
 
 
-def whole(pieces: Iterable[Piece]) -> list[str]:
+def whole_documents(pieces: Iterable[Piece]) -> list[str]:
     """The documents, each in one piece."""
     texts = []
     for _, own in groupby(pieces, key=attrgetter("number")):

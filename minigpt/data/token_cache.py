@@ -83,10 +83,12 @@ def prepare_tokens(
     the lines that a person should read.
     """
     task = _Task(source, config, tokenizer=tokenizer, say=say, progress=progress)
-    place = (cache or cache_folder()) / FOLDER
+    tokens_folder = (cache or cache_folder()) / FOLDER
 
     is_foreign = isinstance(tokenizer, ForeignTokenizer)
-    dataset = _without_cache(task, place) if is_foreign else _from_cache(task, place)
+    dataset = (
+        _without_cache(task, tokens_folder) if is_foreign else _from_cache(task, tokens_folder)
+    )
     dataset = replace(dataset, origin=source.origin(config))
     return dataset if config.only is None else _counting_only(dataset, config.only)
 
@@ -107,16 +109,16 @@ def _counting_only(dataset: Dataset, speaker: str) -> Dataset:
 # Tokens that are kept
 
 
-def _from_cache(task: _Task, place: Path) -> Dataset:
+def _from_cache(task: _Task, tokens_folder: Path) -> Dataset:
     """The tokens of a text from its folder in the cache, made and kept there if it has none."""
-    folder = place / _key(task)
+    folder = tokens_folder / _key(task)
     try:
         return open_dataset(folder)
     except UserError as error:  # not there, or damaged
         if folder.exists():
             task.say(f"{error}; making it again")
 
-    with _writable(place), _only_process(folder, task.say):
+    with _writable(tokens_folder), _only_process(folder, task.say):
         dataset = None
         with contextlib.suppress(UserError):
             dataset = open_dataset(folder)  # another process may have made it meanwhile
@@ -168,16 +170,16 @@ def open_dataset(folder: Path) -> Dataset:
 
 
 @contextlib.contextmanager
-def _writable(place: Path) -> Iterator[None]:
+def _writable(tokens_folder: Path) -> Iterator[None]:
     """Make a folder to write into; what the system refuses then is said in one line."""
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        tokens_folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         kind = kind_of_error(error)
         room = "make room there, or " if kind == "disk_full" else ""
         raise UserError(
-            f"cannot write the tokens to {place}: {error.strerror or error}; {room}"
+            f"cannot write the tokens to {tokens_folder}: {error.strerror or error}; {room}"
             "set MINIGPT_CACHE to another folder",
             kind=kind,
         ) from None
@@ -261,17 +263,20 @@ def _learn(task: _Task, training: Part, validation: Part) -> Tokenizer:
 # Tokens of somebody else's tokenizer
 
 
-def _without_cache(task: _Task, place: Path) -> Dataset:
+def _without_cache(task: _Task, tokens_folder: Path) -> Dataset:
     """The tokens of a text in files without a name, which are gone when nobody reads them."""
     tokenizer = task.tokenizer
     assert isinstance(tokenizer, ForeignTokenizer)
     parts = split(task.source, task.config)
 
     files = []
-    with _writable(place), task.progress("tokenizing", sum(part.size for part in parts)) as bar:
+    with (
+        _writable(tokens_folder),
+        task.progress("tokenizing", sum(part.size for part in parts)) as bar,
+    ):
         for part in parts:
             # Closed when nobody holds the Dataset any more.
-            file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115
+            file = tempfile.TemporaryFile(dir=tokens_folder)  # noqa: SIM115
             for block in _id_blocks(part, tokenizer, bar):
                 file.write(block)
             file.flush()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from minigpt.config import TextConfig
-from minigpt.data.corpus import whole
+from minigpt.data.corpus import whole_documents
 from minigpt.data.source import find_source
 
 from ..data.documents.made import CHAPTER, epub, p, scan, word
@@ -33,7 +33,7 @@ def test_what_is_printed_is_what_would_be_trained_on(folder: Path, type_: Type) 
     assert status == 0
     assert out.endswith("\n<|endoftext|>\n\nplain é\n")
     printed = [text.strip() for text in out.split("<|endoftext|>")]
-    assert printed == [text.strip() for text in whole(source.training.pieces())]
+    assert printed == [text.strip() for text in whole_documents(source.training.pieces())]
 
     write(folder / "printed.txt", out)
     assert documents("printed.txt") == documents(*names)

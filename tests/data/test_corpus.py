@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import TextConfig
-from minigpt.data.corpus import Part, encode
+from minigpt.data.corpus import Part, Piece, encode
 from minigpt.data.documents.content import BLOCK
 from minigpt.data.documents.document import without_invisible
 from minigpt.data.files import find_files
@@ -203,6 +203,26 @@ def test_a_long_document_comes_in_pieces_and_is_measured_whole(tmp_path: Path) -
     found = corpus(write(tmp_path / "a.txt", "é" * BLOCK))
     assert max(len(piece.text) for piece in found.pieces()) <= BLOCK / 2
     assert (found.scan.text_bytes, list(found.scan.lengths)) == (2 * BLOCK, [BLOCK])
+
+
+def test_the_share_that_is_read_grows_to_all_by_the_sizes_of_the_files(tmp_path: Path) -> None:
+    sizes = {"a.txt": 3 * BLOCK, "b.txt": BLOCK, "c.txt": BLOCK}
+    files = [write(tmp_path / name, b"ab \n" * (size // 4)) for name, size in sizes.items()]
+    write(files[1], b"\0" * BLOCK)  # is left out, and counts as read
+    told: list[tuple[str, float]] = []
+    corpus(*files).readable(lambda file, share: told.append((file.name, share)))
+    assert told == sorted(told)
+    assert {name: share for name, share in told if share in (0, 0.6, 0.8, 1)} == {
+        "a.txt": 0.6,
+        "b.txt": 0.6,
+        "c.txt": 1,
+    }
+
+
+def test_a_piece_tells_the_line_of_each_of_its_characters() -> None:
+    text = Piece(0, "a\nb\n\nc", Path("a.txt"), line=7)
+    assert [text.line_at(index) for index in range(len(text.text))] == [7, 7, 8, 8, 9, 10]
+    assert {text._replace(is_row=True).line_at(index) for index in range(6)} == {7}
 
 
 def test_texts_documents_and_their_order_give_other_fingerprints(tmp_path: Path) -> None:

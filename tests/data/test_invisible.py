@@ -10,7 +10,7 @@ import pytest
 
 import minigpt
 from minigpt.config import ReadingConfig
-from minigpt.data.corpus import Corpus, whole
+from minigpt.data.corpus import Corpus, whole_documents
 from minigpt.data.documents.document import without_invisible
 
 from .documents.made import epub, notebook, opendocument, p, parquet, pdf_of, word, zipped
@@ -118,7 +118,9 @@ APART: dict[str, Made] = {  # read in a process of their own
 def text_of(folder: Path, name: str, made: Made) -> str:
     content = made(TEXT)
     data = content if isinstance(content, bytes) else content.encode()
-    return "\n".join(whole(Corpus((write(folder / name, data),), ReadingConfig()).pieces()))
+    return "\n".join(
+        whole_documents(Corpus((write(folder / name, data),), ReadingConfig()).pieces())
+    )
 
 
 def check(folder: Path, name: str, made: Made) -> None:
@@ -142,7 +144,9 @@ def test_what_is_read_in_another_process_lacks_the_same(name: str, tmp_path: Pat
 
 def test_the_names_of_speakers_hold_joiners_and_no_marks(tmp_path: Path) -> None:
     chat = whatsapp("yes").replace("Anna", "\u2068آن‌نا\u2069")
-    (text,) = whole(Corpus((write(tmp_path / "chat.txt", chat),), ReadingConfig()).pieces())
+    (text,) = whole_documents(
+        Corpus((write(tmp_path / "chat.txt", chat),), ReadingConfig()).pieces()
+    )
     assert text.startswith("آن‌نا: yes\n")
 
 

@@ -17,7 +17,7 @@ from ..documents.encoding import marked_encoding, plain_blocks, text_head
 from ..documents.parquet import rows_of
 from ..documents.plain import read_plain
 from ..documents.rows import table_of
-from . import discord, mail, meta, rows, script, signal, telegram, whatsapp
+from . import discord, meta, rows, script, signal, telegram, whatsapp
 from .layout import layout_of
 from .turns import Message, clean_text, conversations, without_numbers
 
@@ -81,7 +81,7 @@ def conversations_in_data(content: Content) -> tuple[str, Read] | None:
     begin = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if begin.lstrip().startswith(discord.BEGINNINGS):
         _refuse_other_discord(content)
-    if begin.startswith(b"From") and mail.is_mbox(head):
+    if begin.startswith(b"From") and _is_mailbox(head):
         return _reader(Format("mailbox", iter), _threads)
 
     if head.startswith(b"PAR1"):
@@ -124,8 +124,8 @@ def _reader(form: Format, load: Callable[[Content, Report], Any]) -> tuple[str, 
 
     def read(content: Content, report: Report) -> Iterator[Document]:
         for messages in form.conversations(load(content, report)):
-            told = map(_without_number, messages) if form.is_private else messages
-            yield from _documents(told, content, report)
+            written = map(_without_number, messages) if form.is_private else messages
+            yield from _documents(written, content, report)
 
     return form.name, read
 
@@ -194,8 +194,16 @@ def _text(content: Content, report: Report) -> str:
     return "".join(parts)
 
 
+def _is_mailbox(head: bytes) -> bool:
+    from .mail import is_mbox  # the library for letters is slow to import
+
+    return is_mbox(head)
+
+
 def _threads(content: Content, report: Report) -> Iterator[list[Message]]:
     """The threads of a mailbox."""
+    from . import mail
+
     with content.opened() as stream:
         yield from mail.threads(stream, content, report)
 

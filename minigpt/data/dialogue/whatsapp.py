@@ -125,13 +125,13 @@ _AFTERNOON = {  # where it has another name, the order of the messages tells
 _NOON = "中午"
 
 
-class _Line(NamedTuple):
+class _Entry(NamedTuple):
     """A message that begins with a line of the file."""
 
-    form: str  # of its beginning
+    stamp: str  # the form of its date and time
     date: str
     time: str
-    half: str  # of the day, or another word beside the time
+    half_of_day: str  # or another word beside the time
     text: str  # with the name, if there is one
 
 
@@ -150,7 +150,7 @@ def kind_of_chat(text: str) -> str | None:
     if not entries:
         return None
     first = entries[0]
-    is_signal = first.form == "[date-" and first.date[:4].isdigit()
+    is_signal = first.stamp == "[date-" and first.date[:4].isdigit()
     return "Signal" if is_signal else "WhatsApp"
 
 
@@ -169,11 +169,11 @@ def exports(text: str) -> Iterator[Iterator[Message]]:
     itself, such as who joins, has no text."""
     lines = text.splitlines()
     entries = _entries(lines)
-    for number, (_, group) in enumerate(groupby(entries, key=lambda entry: entry.form)):
+    for number, (_, group) in enumerate(groupby(entries, key=lambda entry: entry.stamp)):
         yield _messages(list(group), is_first=number == 0)
 
 
-def _messages(entries: Sequence[_Line], *, is_first: bool) -> Iterator[Message]:
+def _messages(entries: Sequence[_Entry], *, is_first: bool) -> Iterator[Message]:
     """The messages of an export."""
     moments = _moments(entries)
     names = Counter(_name_in(entry.text) for entry in entries)
@@ -185,12 +185,12 @@ def _messages(entries: Sequence[_Line], *, is_first: bool) -> Iterator[Message]:
         if match is None or not is_said:  # of the program
             yield NOTHING
             continue
-        written = _written(entry.text[match.end() :], by_program=entry.form.startswith("["))
+        words = _own_words(entry.text[match.end() :], has_marks=entry.stamp.startswith("["))
         name = match["name"].strip().lstrip("~ \u00a0\u202f")  # ~: nobody in the address book
-        yield Message(name, written, moment)
+        yield Message(name, words, moment)
 
 
-def _begun(line: str) -> _Line | None:
+def _begun(line: str) -> _Entry | None:
     """The message that begins with a line; None if none does."""
     head = line[:_LONGEST_STAMP]
     for order, pattern in zip(("date", "time"), _STAMPS, strict=True):
@@ -202,12 +202,12 @@ def _begun(line: str) -> _Line | None:
         form = f"{opening}{order}{match['separator']}{seconds}"
         halves = [_letters(match[part]) for part in ("after", "before", "between")]
         half = next(filter(None, halves), "")
-        return _Line(form, match["date"], match["time"], half, line[match.end() :])
+        return _Entry(form, match["date"], match["time"], half, line[match.end() :])
 
     match = _TIME_ALONE.match(head)
     if match is None:
         return None
-    return _Line("[time", "", match["time"], _letters(match["after"]), line[match.end() :])
+    return _Entry("[time", "", match["time"], _letters(match["after"]), line[match.end() :])
 
 
 def _has_seconds(time: str) -> bool:
@@ -219,11 +219,11 @@ def _letters(words: str) -> str:
     return re.sub(rf"(?:{_SPACE}|[{_MARKS}.,،、])+", "", words).lower()
 
 
-def _entries(lines: Sequence[str]) -> list[_Line]:
+def _entries(lines: Sequence[str]) -> list[_Entry]:
     """The messages with all their lines, in those forms in which people speak."""
     begun = [_begun(line) for line in lines]
     forms = _spoken_forms([line for line in begun if line is not None])
-    found: list[_Line] = []
+    found: list[_Entry] = []
     rest: list[str] = []  # lines of the last one
     day = date(2000, 1, 1)  # where the file names it in headings only
 
@@ -235,7 +235,7 @@ def _entries(lines: Sequence[str]) -> list[_Line]:
     for line, entry in zip(lines, begun, strict=True):
         if "[time" in forms and (_DAY.match(line) or line.startswith((">", "---"))):
             day += timedelta(days=bool(_DAY.match(line)))
-        elif entry is None or entry.form not in forms:
+        elif entry is None or entry.stamp not in forms:
             rest.append(line)
         else:
             end()
@@ -244,11 +244,11 @@ def _entries(lines: Sequence[str]) -> list[_Line]:
     return found
 
 
-def _spoken_forms(begun: Sequence[_Line]) -> Set[str]:
+def _spoken_forms(begun: Sequence[_Entry]) -> Set[str]:
     """The forms in which the messages of an export begin; a list of dates in a message is none."""
     forms = set()
-    for form in {line.form for line in begun}:
-        own = [line for line in begun if line.form == form]
+    for form in {line.stamp for line in begun}:
+        own = [line for line in begun if line.stamp == form]
         names = Counter(name for line in own if (name := _name_in(line.text)) is not None)
         is_exported = any(_ENCRYPTED.search(line.text) for line in own[:_AMONG_FIRST])
         if (is_exported and len(names) >= 2) or _are_speakers(names, len(own)):
@@ -280,13 +280,13 @@ def _are_speakers(names: Counter[str], lines: int) -> bool:
     return come_back >= count / 2
 
 
-def _written(text: str, *, by_program: bool) -> str:
-    """What somebody wrote; nothing if the program wrote it in their place. `by_program` tells that
+def _own_words(text: str, *, has_marks: bool) -> str:
+    """What somebody wrote; nothing if the program wrote it in their place. `has_marks` tells that
     the program marks such texts with an invisible character, as on iOS."""
-    if by_program and text.startswith("\u200e"):
+    if has_marks and text.startswith("\u200e"):
         return ""
     text = text.rstrip()
-    if by_program:
+    if has_marks:
         text = re.sub(r"\u200e<[^<>]*>$", "", text)  # it was edited
     text = text.strip(" \u200e\u200f\n")
     text = _EDITED.sub("", text).rstrip()
@@ -302,13 +302,13 @@ def _written(text: str, *, by_program: bool) -> str:
 # Dates
 
 
-def _moments(entries: Sequence[_Line]) -> list[datetime | None]:
+def _moments(entries: Sequence[_Entry]) -> list[datetime | None]:
     """When each message of an export was written; None if there is no such day. The file may not
     tell in which order day, month and year stand, or which word means the afternoon. Then those are
     taken with which time goes back least often and, among these, the least time passes."""
     dates = [_numbers(entry.date) for entry in entries]
     orders = [order for order in ("dmy", "mdy", "ymd") if _is_possible(dates, order)] or ["dmy"]
-    halves = {entry.half for entry in entries}
+    halves = {entry.half_of_day for entry in entries}
     has_halves = all(1 <= _numbers(entry.time)[0] <= 12 for entry in entries)
     known = halves & _AFTERNOON
     choices: list[Set[str]] = [set()]
@@ -348,14 +348,14 @@ def _is_possible(dates: Iterable[Sequence[int]], order: str) -> bool:
 
 
 def _moment(
-    entry: _Line, numbers: Sequence[int], order: str, afternoon: Set[str]
+    entry: _Entry, numbers: Sequence[int], order: str, afternoon: Set[str]
 ) -> datetime | None:
     """When a message was written; `afternoon` are the words for the later half of the day, none
     where there are 24 hours."""
     hour, minute, second = [*_numbers(entry.time), 0][:3]
-    if afternoon and entry.half in afternoon and hour < 12:
+    if afternoon and entry.half_of_day in afternoon and hour < 12:
         hour += 12
-    elif afternoon and entry.half not in (*afternoon, _NOON) and hour == 12:
+    elif afternoon and entry.half_of_day not in (*afternoon, _NOON) and hour == 12:
         hour = 0
 
     year, month, day = (numbers[order.index(part)] for part in "ymd")

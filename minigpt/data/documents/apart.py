@@ -96,7 +96,7 @@ def _value(line: bytes, content: Content) -> Any:
 # In the other process
 
 
-class Told(Exception):
+class CannotRead(Exception):
     """What is wrong with a file, in words for a person, and its `kind`, as Refused has one."""
 
     def __init__(self, reason: str, kind: str):
@@ -117,7 +117,7 @@ def answer(values: Iterable[Any]) -> None:
     try:
         for value in values:
             _print(value, output)
-    except Told as error:
+    except CannotRead as error:
         _print({_ERROR: str(error), "is_refused": True, "kind": error.kind}, output)
     except MemoryError:
         _print({_ERROR: "its reader needs too much memory"}, output)

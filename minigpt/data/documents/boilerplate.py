@@ -43,13 +43,13 @@ def without_gutenberg(parts: Iterable[Sequence[Block]], report: Report) -> list[
     several books becomes several."""
     given = list(parts)
     lines = (line for part in given for block in part for line in block.text.split("\n"))
-    is_book = (is_book for _, is_book in _told(lines, report))
+    are_text = (is_text for _, is_text in _with_is_text(lines, report))
 
     found: list[list[Block]] = []
     for part in given:
         found.append([])
         for block in part:
-            own = zip(block.text.split("\n"), is_book, strict=False)
+            own = zip(block.text.split("\n"), are_text, strict=False)
             for is_text, group in groupby(own, key=itemgetter(1)):
                 if is_text:
                     found[-1].append(block._replace(text="\n".join(line for line, _ in group)))
@@ -63,7 +63,7 @@ def plain_without_gutenberg(blocks: Iterable[str], report: Report) -> Iterator[s
 
     In its place come as many line ends and the mark between documents, so that the lines after it
     keep their numbers."""
-    for is_text, group in groupby(_told(_lines(blocks), report), key=itemgetter(1)):
+    for is_text, group in groupby(_with_is_text(_lines(blocks), report), key=itemgetter(1)):
         if is_text:
             yield from _joined(line for line, _ in group)
             continue
@@ -104,7 +104,7 @@ def _lines(blocks: Iterable[str]) -> Iterator[str]:
         yield rest
 
 
-def _told(lines: Iterable[str], report: Report) -> Iterator[tuple[str, bool]]:
+def _with_is_text(lines: Iterable[str], report: Report) -> Iterator[tuple[str, bool]]:
     """Each line, and whether it belongs to a text: neither to a header nor to a licence.
 
     A header or a licence has a limited number of characters. So a text that is joined to a book,

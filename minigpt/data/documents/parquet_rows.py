@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from .apart import Told, answer
+from .apart import CannotRead, answer
 
 _ROWS = 256  # at a time
 _MOST_NAMED = 8  # columns
@@ -27,7 +27,8 @@ def texts(stream: Any, column: str, most_unpacked: int) -> Iterator[list[str | N
         shown = ", ".join(name[:40] for name in names[:_MOST_NAMED])
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         listed = f"{shown}{more}"
-        raise Told(f"has no column {column!r}; name one with --text-field: {listed}", "column")
+        missing = f"has no column {column!r}"
+        raise CannotRead(f"{missing}; name one with --text-field: {listed}", "column")
 
     read = 0
     for batch in file.iter_batches(batch_size=_ROWS, columns=[column]):
@@ -70,7 +71,7 @@ def rows(stream: Any, columns: list[str], most_unpacked: int) -> Iterator[list[d
 def _check_unpacked(read: int, most: int) -> None:
     if read > most:
         remedy = "if you trust it, use --raise-limits 10"
-        raise Told(f"unpacks to too many times its size; {remedy}", "too_large")
+        raise CannotRead(f"unpacks to too many times its size; {remedy}", "too_large")
 
 
 if __name__ == "__main__":

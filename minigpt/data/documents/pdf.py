@@ -45,11 +45,11 @@ _AFTER_HYPHEN = {  # words before which a hyphen stands for a part that comes la
 _SOFT_HYPHEN = "\u00ad"
 _HYPHEN = re.compile(r"(\w+)[-\u2010]$")
 _FORMS = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")  # ligatures, letters as they are in a word
-_UNTOLD_PAGES = "pages whose letters the file does not tell"
+_UNREADABLE_PAGES = "pages whose letters the file does not tell"
 _PICTURES = "pages that are pictures"
 _DAMAGED = "pages that are damaged"
 _MISSING = "pages that are missing in the file"
-_UNTOLD = "\ufffd"  # a sign of which the file does not tell the letter
+_UNKNOWN_LETTER = "\ufffd"  # a sign of which the file does not tell the letter
 _FULL = 0.75  # of the usual length of a line: a shorter one may end a paragraph
 _SHORT = 0.5  # of it: a shorter one does, unless the next begins in lower case
 
@@ -83,7 +83,7 @@ def read_pdf(content: Content, report: Report) -> Iterator[Document]:
         pages.append(lines)
     without_text[_MISSING] = max(first["pages"] - len(pages), 0)
 
-    unread = without_text[_UNTOLD_PAGES] + without_text[_DAMAGED]
+    unread = without_text[_UNREADABLE_PAGES] + without_text[_DAMAGED]
     if characters < _LEAST_TEXT * max(len(pages) - unread, 1):
         _refuse_pages(content, without_text, pictures)
     if not characters:
@@ -100,12 +100,12 @@ def _lines_of_page(page: dict[str, Any], report: Report) -> tuple[list[_Line], s
     if page.get("is_damaged"):
         return [], _DAMAGED
     written = "".join(text for box in page["boxes"] for text, _ in box)
-    untold = written.count(_UNTOLD)
-    told = len("".join(written.split())) - untold
-    if untold > told:
-        return [], _UNTOLD_PAGES
+    unknown = written.count(_UNKNOWN_LETTER)
+    known = len("".join(written.split())) - unknown
+    if unknown > known:
+        return [], _UNREADABLE_PAGES
 
-    report.leave_out("signs whose letters the file does not tell", untold)
+    report.leave_out("signs whose letters the file does not tell", unknown)
     report.leave_out("texts in figures", page["texts_in_figures"])
     report.leave_out("comments", page["comments"])
     report.leave_out("fields of forms", page["fields"])
@@ -116,7 +116,7 @@ def _lines_of_page(page: dict[str, Any], report: Report) -> tuple[list[_Line], s
 
 def _refuse_pages(content: Content, without_text: Counter[str], pictures: int) -> None:
     """Refuse a file with hardly any text if its pages tell why."""
-    if without_text[_UNTOLD_PAGES]:
+    if without_text[_UNREADABLE_PAGES]:
         reason = "does not tell which letters its pages show: its fonts have no map"
         remedy = "recognise it first, for instance with ocrmypdf --force-ocr"
         raise Refused(content.source, f"{reason}; {remedy}", "scan")
@@ -142,10 +142,10 @@ def _lines(boxes: list[list[tuple[str, int]]]) -> list[_Line]:
 
 def _readable(text: str) -> str:
     """The text of a line in usual letters, with single spaces."""
-    told = text.replace(_UNTOLD, "").rstrip()
-    if told.endswith(_SOFT_HYPHEN):
-        told = f"{told[:-1]}-"  # at the end of a line a soft hyphen is printed
-    return in_one_line(_FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), told))
+    known = text.replace(_UNKNOWN_LETTER, "").rstrip()
+    if known.endswith(_SOFT_HYPHEN):
+        known = f"{known[:-1]}-"  # at the end of a line a soft hyphen is printed
+    return in_one_line(_FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), known))
 
 
 def _with_chapters(pages: list[list[_Line]], outline: list[tuple[int, str]]) -> list[list[_Line]]:

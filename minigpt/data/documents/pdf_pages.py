@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from .apart import Told, answer
+from .apart import CannotRead, answer
 from .right_to_left import has_right_to_left, in_order_of_reading, is_from_right
 
 _MOST_ENTRIES = 10_000  # of an outline
@@ -38,9 +38,9 @@ def pages(stream: Any) -> Iterator[Any]:
         for page in Page.get_pages(stream):
             yield _page(layouts, page)
     except PDFEncryptionError:
-        raise Told("is protected by a password, or encrypted", "locked") from None
+        raise CannotRead("is protected by a password, or encrypted", "locked") from None
     except RecursionError:
-        raise Told("loops: one of its parts is inside itself", "damaged") from None
+        raise CannotRead("loops: one of its parts is inside itself", "damaged") from None
 
 
 def _page(layouts: Any, page: Any) -> dict[str, Any]:

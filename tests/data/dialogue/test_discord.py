@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minigpt.config import TextConfig
-from minigpt.data.corpus import whole
+from minigpt.data.corpus import whole_documents
 from minigpt.data.dialogue.discord import other_format
 from minigpt.data.source import find_source
 
@@ -84,7 +84,7 @@ def test_a_channel_that_is_refused_leaves_the_other_files(tmp_path: Path) -> Non
         said: list[str] = []
         source = find_source(TextConfig(files=tuple(map(str, files))), said.append)
         assert "an export of Discord as CSV" in said[0] and "a.csv" in said[0]
-        assert len(whole(source.training.pieces())) == 1
+        assert len(whole_documents(source.training.pieces())) == 1
 
 
 def test_a_channel_in_another_format_can_be_read_as_no_chat(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.corpus import Corpus, whole
+from minigpt.data.corpus import Corpus, whole_documents
 from minigpt.data.dialogue.reading import format_of_text
 
 from .test_exports import MBOX, TELEGRAM
@@ -51,7 +51,7 @@ quick = settings(
 def read(file: Path) -> None:
     """Read a file, which may be refused in one line."""
     try:
-        texts = whole(Corpus((file,), ReadingConfig(anonymous=True)).pieces())
+        texts = whole_documents(Corpus((file,), ReadingConfig(anonymous=True)).pieces())
         assert all(isinstance(text, str) and text.encode() for text in texts)
     except UserError as error:
         assert "\n" not in str(error)

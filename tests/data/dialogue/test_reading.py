@@ -10,7 +10,7 @@ import pytest
 import minigpt
 from minigpt import UserError
 from minigpt.config import ReadingConfig, TextConfig
-from minigpt.data.corpus import Corpus, whole
+from minigpt.data.corpus import Corpus, whole_documents
 from minigpt.data.dialogue import speakers
 from minigpt.data.dialogue.dialogue import Dialogue
 from minigpt.data.documents.document import Report, Turn
@@ -40,7 +40,7 @@ TEXT = [
 
 
 def texts(*files: Path, **settings: Any) -> list[str]:
-    return whole(Corpus(files, ReadingConfig(**settings)).pieces())
+    return whole_documents(Corpus(files, ReadingConfig(**settings)).pieces())
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_anonymous_speakers_are_called_the_same_where_it_is_validated(
     config = TextConfig(files=(str(chat),), validation=(str(other),), anonymous=True)
     validation = find_source(config).validation
     assert validation is not None
-    assert whole(validation.pieces()) == ["C: hi\n\nA: hello\n\nC: bye\n\n"]
+    assert whole_documents(validation.pieces()) == ["C: hi\n\nA: hello\n\nC: bye\n\n"]
 
 
 def test_plain_reads_a_chat_as_the_text_that_it_is(chat: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_file_that_cannot_be_read_leaves_no_speaker_behind(chat: Path, tmp_pat
     source = find_source(config, said.append)
     assert "bad.jsonl" in said[0]
     assert source.dialogue == Dialogue({"A": 2, "B": 2})
-    assert whole(source.training.pieces())[1].startswith("A: Happy new year")
+    assert whole_documents(source.training.pieces())[1].startswith("A: Happy new year")
 
 
 def test_the_synthetic_chat_has_as_many_messages_as_asked_for(tmp_path: Path) -> None:

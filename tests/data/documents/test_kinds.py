@@ -1,5 +1,7 @@
 """Which kind of file a content is: by its beginning, and by its name where that does not tell."""
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -66,6 +68,22 @@ def test_what_reads_a_kind_is_there(kind: Kind) -> None:
     for name in filter(None, (kind.reader, kind.test)):
         module, function = str(name).split(".")
         assert callable(getattr(import_module(f"minigpt.data.documents.{module}"), function))
+
+
+def test_a_plain_text_needs_none_of_the_other_readers(tmp_path: Path) -> None:
+    """They are looked for in a process that has read nothing else."""
+    program = (
+        "import sys; from pathlib import Path; from minigpt.config import ReadingConfig; "
+        "from minigpt.data.documents.kinds import read_file; "
+        "list(read_file(Path(sys.argv[1]), ReadingConfig())); print(*sys.modules)"
+    )
+    file = write(tmp_path / "a.txt", TEXT * 20)
+    command = [sys.executable, "-c", program, str(file)]
+    read = subprocess.run(command, check=True, capture_output=True, text=True)
+    modules = {name.rpartition(".")[2] for name in read.stdout.split() if "minigpt.data" in name}
+    assert "plain" in modules
+    others = {"pdf", "rtf", "html", "notebook", "word", "opendocument", "epub", "archive", "mail"}
+    assert modules.isdisjoint(others)
 
 
 def test_an_empty_file_and_one_of_white_space_alone_are_plain_text(tmp_path: Path) -> None:
