@@ -34,16 +34,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import minigpt
-from minigpt.config import EARLY, PLANNED, TextConfig, TrainConfig
+from minigpt.config import EARLY, PLANNED, Settings, TextConfig, TrainConfig
 from minigpt.data import batches
 from minigpt.data.source import find_source
 from minigpt.model import GPT
-from minigpt.recipe import first_model, induction
-from minigpt.recipe.given import Given
-from minigpt.recipe.machine import Machine
-from minigpt.recipe.plan import Plan, make_plan
-from minigpt.recipe.speed import Speed
-from minigpt.recipe.text_stats import measure_text
+from minigpt.recipe import beginning, induction
+from minigpt.recipe.machine import Machine, Speed
+from minigpt.recipe.plan import Planned, plan
+from minigpt.recipe.text_stats import TextStats, measure_text
 from minigpt.training import trainer
 from minigpt.training.candidates import Candidate
 from minigpt.training.checkpoint import Learner, TrainingState
@@ -54,7 +52,9 @@ from minigpt.training.weights import WeightAverage
 
 TALES = Path(__file__).parent.parent / "data/tales.txt"
 RESULTS = Path(__file__).parent / "results"
-MACHINE = Machine(Speed(flops=9e10, start=0.0095, num_workers=2))  # two cores of a usual one
+MACHINE = Machine(
+    Speed(flops=9e10, start=0.0095, num_workers=2), num_workers=2
+)  # two cores of a usual one
 SOURCES = 20_000_000  # characters of Python sources
 PROSE = 100_000  # characters of a small text
 EVAL_TOKENS = 65_536
@@ -79,11 +79,16 @@ class Text:
     num_evals: int = 2
 
     @cached_property
-    def plan(self) -> Plan:
+    def planned(self) -> Planned:
         """The full recipe."""
         config = TextConfig(files=(str(self.file),), split=self.split)
         stats = measure_text(find_source(config), config, config.tokenizer, can_copy=True)
-        return make_plan(stats, MACHINE, Given(minutes=self.minutes))
+        return planned_for(stats, self.minutes)
+
+
+def planned_for(stats: TextStats, minutes: float) -> Planned:
+    """The plan of a training of so many minutes."""
+    return plan(stats, MACHINE, Settings.given({"minutes": minutes}))
 
 
 def all_texts(shakespeare: Path, folder: Path) -> list[Text]:
@@ -125,12 +130,12 @@ def python_sources() -> str:
 # The parts
 
 
-Change = Callable[[Plan], dict[str, Any]]  # settings that differ from the plan's
+Change = Callable[[Planned], dict[str, Any]]  # settings that differ from the plan's
 Function = Callable[..., Any]
 Replacement = tuple[object, Function, Function]  # where a function is known, it, and another one
 
 
-def no_change(plan: Plan) -> dict[str, Any]:
+def no_change(planned: Planned) -> dict[str, Any]:
     """The settings of the plan."""
     return {}
 
@@ -147,29 +152,28 @@ class Part:
     lines: int  # of code that would go, counted by hand without comments and blank lines
     change: Change = no_change
     replacements: tuple[Replacement, ...] = ()
-    matters: Callable[[Plan], bool] = lambda plan: True
+    matters: Callable[[Planned], bool] = lambda planned: True
 
-    def differs(self, plan: Plan) -> bool:
+    def differs(self, planned: Planned) -> bool:
         """Whether training without it differs from the full recipe."""
-        usual = settings_of(plan)
-        changed = any(usual.get(name) != value for name, value in self.change(plan).items())
-        return self.matters(plan) and (changed or len(self.replacements) > 0)
+        usual = settings_of(planned)
+        changed = any(usual.get(name) != value for name, value in self.change(planned).items())
+        return self.matters(planned) and (changed or len(self.replacements) > 0)
 
 
-def settings_of(plan: Plan) -> dict[str, Any]:
+def settings_of(planned: Planned) -> dict[str, Any]:
     """What `minigpt.train` is given, so that it trains as planned."""
-    names = {*PLANNED, "steps", "max_characters"} - {"max_epochs", "num_evals"}
-    fields = vars(plan) | vars(plan.model)
-    return {name: fields[name] for name in sorted(names)}
+    names = {*PLANNED, "max_characters"} - {"max_epochs", "num_evals"}
+    return {name: planned.settings[name] for name in sorted(names)} | {"steps": planned.steps}
 
 
-def shorter_context(plan: Plan) -> dict[str, Any]:
+def shorter_context(planned: Planned) -> dict[str, Any]:
     """What is planned for a text that does not repeat itself far away."""
-    if not plan.text.repeats_afar:
+    if not planned.text.repeats_afar:
         return {}
-    stats = replace(plan.text, repeats_afar=False)
-    other = settings_of(make_plan(stats, MACHINE, Given(minutes=1.0)))
-    return {**other, "max_characters": plan.max_characters}
+    stats = replace(planned.text, repeats_afar=False)
+    other = settings_of(planned_for(stats, minutes=1.0))
+    return {**other, "max_characters": planned.settings["max_characters"]}
 
 
 def random_vectors(tokens: Any, vocab_size: int, emb_dim: int, seed: int) -> Tensor:
@@ -229,12 +233,15 @@ def always_the_average(learner: Learner, validation: Validation, state: Training
 FULL = Part("full recipe", "", 0)
 
 PARTS = (
-    Part("Muon", "AdamW", 63, lambda plan: {"optimizer": "adamw"}),
+    Part("Muon", "AdamW", 63, lambda planned: {"optimizer": "adamw"}),
     Part(
         "Muon (half the rate)",
         "AdamW with half the learning rate",
         63,
-        lambda plan: {"optimizer": "adamw", "learning_rate": plan.learning_rate / 2},
+        lambda planned: {
+            "optimizer": "adamw",
+            "learning_rate": planned.settings["learning_rate"] / 2,
+        },
     ),
     Part(
         "average of weights",
@@ -252,14 +259,14 @@ PARTS = (
         "embedding from the text",
         "random vectors",
         39,
-        replacements=((first_model, first_model.embedding_init, random_vectors),),
+        replacements=((beginning, beginning.embedding_init, random_vectors),),
     ),
     Part(
         "fitted head",
         "random head",
         52,
-        replacements=((first_model, first_model.head_init, random_head),),
-        matters=lambda plan: not plan.model.tie_embeddings,
+        replacements=((beginning, beginning.head_init, random_head),),
+        matters=lambda planned: not planned.model.tie_embeddings,
     ),
     Part(
         "induction circuit",
@@ -271,14 +278,14 @@ PARTS = (
         "all three at once",
         "all weights are random",
         184,
-        lambda plan: {"embedding_init": "random"},
+        lambda planned: {"embedding_init": "random"},
     ),
-    Part("split tokens", "tokens as they are", 43, lambda plan: {"token_split_prob": 0.0}),
+    Part("split tokens", "tokens as they are", 43, lambda planned: {"token_split_prob": 0.0}),
     Part(
         "short context first",
         "the whole context",
         17,
-        lambda plan: {"warmup_context": plan.model.context_length},
+        lambda planned: {"warmup_context": planned.model.context_length},
     ),
     Part(
         "long context where a text repeats itself",
@@ -290,10 +297,10 @@ PARTS = (
         "one table or two",
         "the other one",
         3,
-        lambda plan: {"tie_embeddings": not plan.model.tie_embeddings},
+        lambda planned: {"tie_embeddings": not planned.model.tie_embeddings},
     ),
-    Part("dropout by epochs", "none", 4, lambda plan: {"dropout": 0.0}),
-    Part("weight decay by epochs", "0.1", 3, lambda plan: {"weight_decay": 0.1}),
+    Part("dropout by epochs", "none", 4, lambda planned: {"dropout": 0.0}),
+    Part("weight decay by epochs", "0.1", 3, lambda planned: {"weight_decay": 0.1}),
     Part(
         "decay of embedding and head",
         "none",
@@ -316,11 +323,11 @@ PARTS = (
         "learning rate by width",
         "that of width 128",
         2,
-        lambda plan: {"learning_rate": TrainConfig.learning_rate},
+        lambda planned: {"learning_rate": TrainConfig.learning_rate},
     ),
-    Part("warmup", "none", 3, lambda plan: {"warmup_ratio": 0.0}),
-    Part("last rate above zero", "zero", 2, lambda plan: {"min_lr_ratio": 0.0}),
-    Part("clipped gradients", "as they are", 2, lambda plan: {"grad_clip": 1e5}),
+    Part("warmup", "none", 3, lambda planned: {"warmup_ratio": 0.0}),
+    Part("last rate above zero", "zero", 2, lambda planned: {"min_lr_ratio": 0.0}),
+    Part("clipped gradients", "as they are", 2, lambda planned: {"grad_clip": 1e5}),
 )
 
 
@@ -336,7 +343,7 @@ def train_without(part: Part, text: Text, **settings: Any) -> list[Row]:
         "eval_tokens": EVAL_TOKENS,
         "device": "cpu",
     }
-    settings = usual | settings_of(text.plan) | part.change(text.plan) | settings
+    settings = usual | settings_of(text.planned) | part.change(text.planned) | settings
     with contextlib.ExitStack() as stack:
         for place, usual_one, other in part.replacements:
             stack.enter_context(patch.object(place, usual_one.__name__, other))
@@ -357,7 +364,7 @@ def measure_losses(texts: Sequence[Text], given: argparse.Namespace, precision: 
         for part in (FULL, *PARTS):
             for text in texts:
                 is_new = (text.name, part.name, seed) not in known
-                if is_new and (part is FULL or part.differs(text.plan)):
+                if is_new and (part is FULL or part.differs(text.planned)):
                     row = loss_without(part, text, seed, precision)
                     note(row, given.out)
 
@@ -392,7 +399,7 @@ def measure_costs(texts: Sequence[Text], given: argparse.Namespace, precision: s
     """Time short trainings with and without each part, in turn, on the first text where it
     matters."""
     for part in PARTS:
-        text = next((text for text in texts if part.differs(text.plan)), None)
+        text = next((text for text in texts if part.differs(text.planned)), None)
         if text is None:
             continue
         for number in range(given.pairs):
@@ -485,7 +492,7 @@ def gain(part: Part, text: Text, bits: dict[tuple[str, str], dict[int, float]]) 
 def cell(part: Part, text: Text, found: Sequence[float]) -> str:
     """A gain as the table shows it: the mean over the seeds, and half of what they lie apart if
     there are several."""
-    if not part.differs(text.plan):
+    if not part.differs(text.planned):
         return "same"
     if not found:
         return "?"

@@ -18,7 +18,7 @@ import minigpt
 from data.base.pack import write_base
 from minigpt.recipe import run as recipe_run
 from minigpt.recipe import samples
-from minigpt.recipe.speed import Speed
+from minigpt.recipe.machine import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
 from minigpt.tokenizer import END_OF_TEXT
@@ -104,7 +104,7 @@ def known_speed() -> Iterator[None]:
     """The machine is not measured anew for each of the runs; processes of their own do measure."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
-        monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: speed)
         monkeypatch.setattr("minigpt.training.precision.gain_of_bfloat16", lambda: 0.0)
         yield
 

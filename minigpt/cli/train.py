@@ -14,10 +14,10 @@ from ..config import (
     PLANNED,
     SHAPE,
     GPTConfig,
+    Settings,
     TextConfig,
     TrainConfig,
-    check_fields,
-    check_given,
+    fields_of,
 )
 from ..system.platforms import quote
 from .options import Parser, add_fields, chosen_model, given_fields
@@ -25,7 +25,7 @@ from .terminal import print_message, write
 
 if TYPE_CHECKING:
     from ..data.source import Source
-    from ..recipe.plan import Plan
+    from ..recipe.plan import Planned
     from ..runs.journal import Journal
 
 Fields = dict[str, Any]  # of a config, that were given
@@ -57,26 +57,23 @@ def run(given: argparse.Namespace) -> int:
 
 def _run(given: argparse.Namespace) -> None:
     started = time.monotonic()
-    text, model, training = _training_settings(given)
-    for config, fields in ((TextConfig, text), (GPTConfig, model), (TrainConfig, training)):
-        check_fields(config, fields)  # refused before torch is loaded
-    check_given({**text, **model, **training})
+    fields = _given_settings(given)
+    settings = Settings.given(fields)  # wrong ones are refused before torch is loaded
 
     if given.resume:
-        _resume(given, text, model, training, started=started)
+        _resume(given, fields, started=started)
     elif given.plan:
-        _plan(text, model, training)
+        _plan(settings)
     else:
-        _start(given.out, text, model, training, started=started)
+        _start(given.out, settings, started=started)
 
 
-def _resume(
-    given: argparse.Namespace, text: Fields, model: Fields, training: Fields, *, started: float
-) -> None:
+def _resume(given: argparse.Namespace, fields: Fields, *, started: float) -> None:
     """Continue a run."""
     if given.plan:
         raise UserError("--plan is for a new run; leave out --resume")
-    if (text.keys() | model.keys()) - {"files"}:
+    training = fields_of(TrainConfig, fields)
+    if fields.keys() - training.keys() - {"files"}:
         raise UserError("--resume takes its text and model from the run; leave them out")
 
     print_message(f"minigpt {__version__}: loading torch, to continue a run")
@@ -97,45 +94,40 @@ def _resume(
             read_config(out)
         from ..recipe.run import resume_run
 
-        resume_run(out, training, started, text.get("files", ()))
+        resume_run(out, training, started, fields.get("files", ()))
 
 
-def _plan(text: Fields, model: Fields, training: Fields) -> None:
+def _plan(settings: Settings) -> None:
     """Print what would be trained, and why."""
-    _say_reading(text)
-    source = _read_text(text, model)
-    from ..recipe.planner import plan_run
-    from ..recipe.request import make_request
+    _say_reading(settings)
+    source = _read_text(settings)
+    from ..recipe.beginning import beginning_of, with_base
+    from ..recipe.run import plan_run
     from ..recipe.texts import read_source
 
-    request = make_request(text, model, training)
-    source = read_source(request, source)
-    plan = plan_run(source, request)
-    _print_plan(plan, training)
+    beginning = beginning_of(settings)
+    source = read_source(beginning, source)
+    _print_plan(plan_run(source, with_base(beginning)))
 
 
-def _start(
-    out: str | None, text: Fields, model: Fields, training: Fields, *, started: float
-) -> None:
+def _start(out: str | None, settings: Settings, *, started: float) -> None:
     """Train a new run."""
     if "LOCAL_RANK" in os.environ:  # several processes read the text together
         from ..recipe.run import start_run
 
-        start_run(text, model, training, out=out, started=started)
+        start_run(settings, out=out, started=started)
         return
 
-    _say_reading(text)
+    _say_reading(settings)
     from ..runs.making import check_free
 
     check_free(Path(out or "runs/.any"))
     with _waiting_journal(out) as journal:
         try:
-            source = _read_text(text, model, is_for_run=True, journal=journal)
+            source = _read_text(settings, is_for_run=True, journal=journal)
             from ..recipe.run import start_run
 
-            start_run(
-                text, model, training, out=out, started=started, source=source, journal=journal
-            )
+            start_run(settings, out=out, started=started, source=source, journal=journal)
         except SystemExit:
             if journal is None or not journal.is_stop_asked:
                 raise
@@ -157,18 +149,18 @@ def _waiting_journal(out: str | None) -> Iterator["Journal | None"]:
         yield journal
 
 
-def _say_reading(text: Fields) -> None:
+def _say_reading(settings: Settings) -> None:
     """Print what is read: the first line of a training."""
     from ..data.documents.document import title
 
-    names = ", ".join(map(title, TextConfig(**text).files))
-    if "files" not in text:
+    names = ", ".join(map(title, settings["files"]))
+    if settings.is_open("files"):
         names += ", because no text was named"
     print_message(f"minigpt {__version__}: reading {names}")
 
 
 def _read_text(
-    text: Fields, model: Fields, *, is_for_run: bool = False, journal: "Journal | None" = None
+    settings: Settings, *, is_for_run: bool = False, journal: "Journal | None" = None
 ) -> "Source":
     """Read the text and refuse one that is too short, before torch is loaded, which takes seconds.
     What is found is printed; the journal tells how much has been read."""
@@ -176,7 +168,7 @@ def _read_text(
     from ..recipe import report
     from ..tokenizer import tiktoken_tokenizer
 
-    config = TextConfig(**text)
+    config = settings.text
     if config.tokenizer not in ("bpe", "char"):  # it has to be there
         tiktoken_tokenizer(config.tokenizer)
 
@@ -185,9 +177,8 @@ def _read_text(
             journal.tell_share("reading", share)
 
     source = find_source(config, print_message, tell_share)
-    is_new = config.init in (None, FROM_NOTHING)
-    if is_new:  # else the model is read first, and brings its tokenizer
-        check_short_text(source, config, model.get("context_length"))
+    if config.init is None:  # else the model is read first, and brings its tokenizer
+        check_short_text(source, config, settings.get("context_length"))
 
     report.say_text(source)
     if is_for_run:
@@ -196,24 +187,21 @@ def _read_text(
     return source
 
 
-def _training_settings(
-    given: argparse.Namespace,
-) -> tuple[Fields, Fields, Fields]:
-    """The fields of TextConfig, GPTConfig and TrainConfig that were given.
+def _given_settings(given: argparse.Namespace) -> Fields:
+    """The settings that were given.
 
     If no text is named, it is the tales, and options that need a text of the user's are refused.
     """
-    text = given_fields(given, TextConfig)
-    model = given_fields(given, GPTConfig)
-    training = given_fields(given, TrainConfig)
-    model.pop("vocab_size", None)  # a setting of the text
+    fields: Fields = {}
+    for config in (GPTConfig, TextConfig, TrainConfig):
+        fields |= given_fields(given, config)
 
     if not given.files:
-        del text["files"]
+        del fields["files"]
         for name in ("validation", "init"):
-            if name in text and not vars(given).get("resume") and not _is_for_any_text(text[name]):
+            if name in fields and not given.resume and not _is_for_any_text(fields[name]):
                 raise UserError(f"--{name} needs a text to train on: name it too, such as my.txt")
-    return text, model, training
+    return fields
 
 
 def _is_for_any_text(value: Any) -> bool:
@@ -223,24 +211,26 @@ def _is_for_any_text(value: Any) -> bool:
     return value in (FROM_NOTHING, BASE)
 
 
-def _print_plan(plan: "Plan", training: Fields) -> None:
+def _print_plan(planned: "Planned") -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
     from ..recipe.report import reasons
 
-    options = [f"--init {quote(plan.init or FROM_NOTHING)}"]
-    is_lesson = training.get("lesson", False)
+    settings = planned.settings
+    is_lesson = settings["lesson"]
+    options = [f"--init {quote(planned.init or FROM_NOTHING)}"]
     if is_lesson:
         options.append("--lesson")
+
     for name in PLANNED:
         option = name.replace("_", "-")
-        value = getattr(plan if hasattr(plan, name) else plan.model, name)
-        if name == "vocab_size" and plan.text.tokenizer != "bpe":
+        value = settings[name]
+        if name == "vocab_size" and settings["tokenizer"] != "bpe":
             continue
-        if name == "max_epochs" and "steps" in training:
+        if name == "max_epochs" and planned.asked["steps"] is not None:
             continue
         if name == "num_workers" and is_lesson:
             continue
-        if name in SHAPE and plan.init is not None:  # comes with the model
+        if name in SHAPE and planned.init is not None:  # comes with the model
             continue
         if isinstance(value, bool):
             options.append(f"--{option}" if value else f"--no-{option}")
@@ -248,4 +238,4 @@ def _print_plan(plan: "Plan", training: Fields) -> None:
             options.append(f"--{option} {value}")
         else:
             options.append(f"--{option} {value:g}")
-    write("\n".join([*reasons(plan), " ".join(options)]))
+    write("\n".join([*reasons(planned), " ".join(options)]))

@@ -15,6 +15,7 @@ from .checked import (
     from_dict,
     setting,
 )
+from .generation import InferenceConfig, SampleConfig
 from .network import (
     GPT_NAME,
     PARTS,
@@ -25,29 +26,34 @@ from .network import (
     named_shapes,
     weight_shapes,
 )
-from .reading import ReadingConfig
 from .settings import (
     EARLY,
+    FREE,
     FROM_NOTHING,
+    KEPT_ON_RESUMING,
+    LESSON,
     PLANNED,
     SHAPE,
     SMALLEST_VOCABULARY,
-    EvaluationConfig,
-    InferenceConfig,
-    SampleConfig,
-    TextConfig,
-    TrainConfig,
+    Setting,
+    Settings,
     cache_folder,
     check_given,
     check_interpolation,
     check_log,
     counted,
+    fields_of,
 )
+from .text import EvaluationConfig, ReadingConfig, TextConfig
+from .training import TrainConfig
 
 __all__ = [
     "EARLY",
+    "FREE",
     "FROM_NOTHING",
     "GPT_NAME",
+    "KEPT_ON_RESUMING",
+    "LESSON",
     "PARTS",
     "PLANNED",
     "PRESETS",
@@ -63,6 +69,8 @@ __all__ = [
     "Positive",
     "ReadingConfig",
     "SampleConfig",
+    "Setting",
+    "Settings",
     "Temperature",
     "TextConfig",
     "TrainConfig",
@@ -74,6 +82,7 @@ __all__ = [
     "check_shapes",
     "count_parameters",
     "counted",
+    "fields_of",
     "from_dict",
     "named_shapes",
     "setting",

@@ -1,41 +1,22 @@
-"""The settings of a text, a training, a sample and an evaluation, and which of them contradict each
-other."""
+"""The settings of a training: every field of its three configs with its value, where that comes
+from and, where it was planned, why. And, in one place, what is true of fields: which of them a plan
+chooses, which belong to a model, which a run keeps, and which contradict each other.
+"""
 
 import dataclasses
 import importlib.util
-import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .. import UserError
 from ..system.platforms import how_to_install
-from .checked import (
-    ANY_SEED,
-    Checked,
-    Count,
-    Factor,
-    Fraction,
-    Kept,
-    Natural,
-    Penalty,
-    Positive,
-    Probability,
-    Samples,
-    Seed,
-    SeedOrAny,
-    Share,
-    Temperature,
-    TopP,
-    VocabSize,
-    is_utf8,
-    require,
-    setting,
-)
+from .checked import check_fields
 from .network import PRESETS, GPTConfig
-from .reading import ReadingConfig
+from .text import TextConfig
+from .training import TrainConfig
 
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (
@@ -44,178 +25,27 @@ PLANNED = (
     "warmup_context", "num_evals", "num_workers", "tie_embeddings",
 )  # fmt: skip
 
-
-# Of these, what comes with the model if a training begins with one.
+# What comes with the model that a training begins with: of the planned fields, and of the text. Of
+# the fields of GPTConfig only those of the third row may differ from the model's.
 SHAPE = ("vocab_size", "emb_dim", "num_layers", "num_heads", "tie_embeddings")
+_TOKENS = ("tokenizer", "vocab_size", "embedding_init")
+FREE = ("context_length", "dropout", "attention_dropout")
+
+# What a run keeps when it is resumed: the losses of its evaluations are compared with one another.
+KEPT_ON_RESUMING = ("lesson", "eval_tokens")
+
+# With `lesson`: what all lessons share, so that their numbers are the same everywhere.
+LESSON: dict[str, Any] = {
+    "device": "cpu",
+    "precision": "float32",
+    "compile": "off",
+    "num_workers": 1,
+    "seed": TrainConfig.seed,
+}
+
 SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
 FROM_NOTHING = "none"  # for `init`
 EARLY = 0.8  # of a training, in which tokens are split and the context is shorter
-
-
-@dataclass(frozen=True)
-class TextConfig(ReadingConfig):
-    """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
-
-    files: tuple[str, ...] = setting(
-        ("data/tales.txt",),
-        "files of text, Word, EPUB, PDF, HTML and more (docs/documents.md), folders, patterns "
-        "('a/*.txt'), or - for standard input",
-        "FILE",
-    )
-    validation: tuple[str, ...] = setting(
-        (), "text to validate on, instead of a part of the text; repeatable", "FILE"
-    )
-    validation_fraction: Fraction = setting(
-        0.1, "share of the text that is set aside to validate on"
-    )
-    split: Literal["documents", "end"] = setting(
-        "documents", "set aside whole documents, or the end of the text"
-    )
-    max_characters: Count | None = setting(
-        None, "use this many characters of a longer text, from all over it"
-    )
-    only: str | None = setting(
-        None, "of conversations, learn to say what this speaker says; the others are only read"
-    )
-    tokenizer: str = setting(
-        "bpe", "bpe (learned from the text), char, or one of tiktoken's, as gpt2"
-    )
-    vocab_size: VocabSize | None = setting(None, "number of tokens in the bpe vocabulary")
-    embedding_init: Literal["text", "random"] = setting(
-        "text", "start the token embeddings from counts of the text, or at random"
-    )
-    init: str | None = setting(
-        None,
-        "begin with this run, base, a model such as hf:gpt2, or none (default: base or none, "
-        "whichever should end lower)",
-    )
-
-    def _check(self) -> None:
-        super()._check()
-        require(self, "files", len(self.files) > 0, "at least one file")
-
-
-@dataclass(frozen=True)
-class TrainConfig(Checked):
-    """How a model is trained."""
-
-    minutes: Positive = setting(5.0, "how long the whole command may take")
-    steps: Count | None = setting(None, "train this many steps, however long they take")
-    lesson: bool = setting(
-        False, "the same steps and losses on every laptop, begun from nothing (docs/training.md)"
-    )
-    max_epochs: Positive | None = setting(None, "end when the text has been read this many times")
-    token_split_prob: Share = setting(
-        0.0, "share of the tokens that are split in two, until the last fifth"
-    )
-    warmup_context: Count | None = setting(
-        None, "shorter context to train with, until the last fifth"
-    )
-    batch_size: Count = setting(8, "sequences in a training step")
-    micro_batch_size: Count | None = setting(
-        None, "sequences computed at once, to save memory; all if unset"
-    )
-    num_workers: Count | None = setting(None, "threads that share each batch on a CPU")
-    optimizer: Literal["adamw", "muon"] = setting(
-        "muon", "muon: Muon for the matrices, AdamW for the rest"
-    )
-    learning_rate: Positive = setting(4e-3, "peak learning rate")
-    min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
-    warmup_ratio: Share = setting(0.02, "share of the training in which the learning rate rises")
-    weight_decay: Share = setting(0.1, "decoupled weight decay of the matrices")
-    interpolate: bool = setting(
-        False,
-        "end between the weights of --init and the trained ones, where the loss is lowest",
-    )
-    momentum: Probability = setting(0.9, "how long Muon remembers gradients")
-    beta1: Probability = setting(0.9, "how long AdamW remembers gradients")
-    beta2: Probability = setting(0.99, "how long AdamW remembers squared gradients")
-    grad_clip: Positive = setting(1.0, "largest norm of the gradient; a larger one is scaled down")
-    num_evals: Count = setting(10, "how many times to evaluate, the last one included")
-    checkpoint_seconds: Positive = setting(
-        30.0, "about this many seconds from one checkpoint to the next"
-    )
-    keep: Kept | None = setting(
-        None, "keep the weights of this many steps, from step 0 to the last: runs/my@0, ..."
-    )
-    eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
-    sample_prompt: str = setting("", "how each sample of the training begins", "TEXT")
-    seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
-    device: str = setting(
-        "auto", "where to compute: auto (the fastest that is right), cpu, cuda, cuda:1 or mps"
-    )
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
-        "auto", "of matrix products; auto: whichever is fastest"
-    )
-    compile: Literal["auto", "on", "off"] = setting(
-        "auto", "compile with torch.compile; auto: on CUDA, from 10 minutes or 5,000 steps on"
-    )
-    log: Literal["tensorboard", "wandb"] | None = setting(
-        None, "also log the figures to this program"
-    )
-
-    def _check(self) -> None:
-        require(self, "sample_prompt", is_utf8(self.sample_prompt), "text in UTF-8")
-
-
-@dataclass(frozen=True)
-class SampleConfig(Checked):
-    """How a text is generated."""
-
-    max_new_tokens: Natural = setting(300, "how many tokens to write at most")
-    temperature: Temperature = setting(
-        0.8, "below 1 favours likely tokens, above 1 evens them out; 0: always the likeliest"
-    )
-    top_k: Count | None = setting(None, "choose only among this many of the likeliest tokens")
-    top_p: TopP | None = setting(
-        None, "choose only among the likeliest tokens that together have this probability"
-    )
-    min_p: Share | None = setting(
-        None, "leave out tokens less likely than this share of the likeliest one's probability"
-    )
-    repetition_penalty: Factor = setting(
-        1.0, "above 1, such as 1.1, avoids tokens that the prompt or the text already has"
-    )
-    presence_penalty: Penalty = setting(
-        0.0, "subtracted from the logit of a token that has been written"
-    )
-    frequency_penalty: Penalty = setting(
-        0.0, "subtracted from a token's logit each time that it was written"
-    )
-    stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
-    whole_sentences: bool = setting(
-        False, "go on to the end of the sentence, for at most 200 tokens more"
-    )
-    samples: Samples = setting(1, "number of continuations, written side by side")
-    seed: SeedOrAny | None = setting(
-        None, "the same seed writes the same text; random if unset or -1"
-    )
-
-    def _check(self) -> None:
-        if self.seed == ANY_SEED:
-            object.__setattr__(self, "seed", None)
-        is_right = all(text and is_utf8(text) for text in self.stop)
-        require(self, "stop", is_right, "texts, none empty")
-
-
-@dataclass(frozen=True)
-class InferenceConfig(Checked):
-    """How a trained model is run."""
-
-    device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
-    precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16 is faster on a GPU")
-
-
-@dataclass(frozen=True)
-class EvaluationConfig(ReadingConfig):
-    """How to measure how well a model predicts a text."""
-
-    stride: Count | None = setting(
-        None, "tokens from one window to the next; below the context length, windows overlap"
-    )
-    batch_size: Count = setting(16, "windows computed at once; fewer need less memory")
-    device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
-
 
 # In each row a setting, another one that can leave it without effect, and for which values of the
 # other this is so.
@@ -223,11 +53,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("minutes", "steps", lambda steps: steps is not None),
     ("max_epochs", "steps", lambda steps: steps is not None),
     ("steps", "lesson", bool),
-    ("num_workers", "lesson", bool),
-    ("device", "lesson", bool),
-    ("precision", "lesson", bool),
-    ("compile", "lesson", bool),
-    ("seed", "lesson", bool),
+    *((name, "lesson", bool) for name in LESSON),
     ("vocab_size", "tokenizer", lambda tokenizer: tokenizer != "bpe"),
     ("token_split_prob", "tokenizer", lambda tokenizer: tokenizer == "char"),
     ("validation_fraction", "validation", lambda validation: len(validation) > 0),
@@ -258,6 +84,129 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 # Values that ask for nothing; of every setting, False does so too.
 _ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1, "samples": 1, "min_words": 0}
 
+_CONFIGS = (TextConfig, GPTConfig, TrainConfig)
+_FIELDS = {field.name: field for config in _CONFIGS for field in dataclasses.fields(config)}
+
+# Given by whoever trains; brought by the model or the tokenizer that a training begins with; chosen
+# by the plan; kept from the run that is resumed; or the usual value.
+Source = Literal["given", "brought", "planned", "kept", "default"]
+
+
+class Setting(NamedTuple):
+    """The value of a field, where it comes from, and why it was planned."""
+
+    value: Any
+    source: Source
+    why: str = ""  # as the end of a sentence: ", because ..."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All fields of :class:`TextConfig`, :class:`GPTConfig` and :class:`TrainConfig`, by their
+    names: ``settings["steps"]`` is a value. The two fields `vocab_size` are one setting."""
+
+    said: Mapping[str, Setting] = field(default_factory=dict)  # all but the usual values
+
+    @classmethod
+    def given(cls, fields: Mapping[str, Any]) -> "Settings":
+        """The settings that were given; None means that one was not.
+
+        UserError if one is unknown, has a wrong value, or would do nothing beside the others.
+        """
+        unknown = [name for name in fields if name not in _FIELDS]
+        if unknown:
+            raise UserError(f"there is no setting {', '.join(unknown)}")
+        for config in _CONFIGS:
+            own = fields_of(config, fields)
+            if config is GPTConfig:
+                own.pop("vocab_size", None)  # as a setting it is the text's
+            check_fields(config, own)
+        check_given(fields)
+
+        values = {name: value for name, value in fields.items() if value is not None}
+        if values.get("init") == FROM_NOTHING:
+            values["init"] = None
+        if values.get("lesson"):
+            values |= LESSON
+        if "only" in values:  # whether a token counts is known of whole tokens only
+            values["token_split_prob"] = 0.0
+        return cls().with_values("given", values)
+
+    def with_values(self, source: Source, values: Mapping[str, Any], why: str = "") -> "Settings":
+        """The same with these values in the place of any others."""
+        new = {name: Setting(value, source, why) for name, value in values.items()}
+        return Settings({**self.said, **new})
+
+    def planned(self, why: str = "", **values: Any) -> "Settings":
+        """The same with these values where a plan may choose them."""
+        open_values = {name: value for name, value in values.items() if self.is_open(name)}
+        return self.with_values("planned", open_values, why)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.said[name].value if name in self.said else _FIELDS[name].default
+
+    def source(self, name: str) -> Source:
+        """Where a value comes from."""
+        return self.said[name].source if name in self.said else "default"
+
+    def why(self, name: str) -> str:
+        """Where a value comes from or, if it was planned, why: the end of a sentence."""
+        source = self.source(name)
+        if source == "given":
+            return ", as given"
+        why = self.said[name].why if name in self.said else ""
+        if source == "brought" and not why:
+            return f", that of {self['init']}"
+        return why
+
+    def is_open(self, name: str) -> bool:
+        """Whether a plan may choose the value."""
+        return self.source(name) == "default"
+
+    def get(self, name: str) -> Any:
+        """A value if it is given, brought or kept; None if a plan may choose it."""
+        return None if self.is_open(name) else self[name]
+
+    def shaping(self) -> list[str]:
+        """The given fields that say which shape or which tokens a model has: one that a training
+        begins with has its own."""
+        of_a_model = {field.name for field in dataclasses.fields(GPTConfig)} - {*FREE}
+        fixed = of_a_model | {*_TOKENS}
+        return sorted(name for name in fixed if self.source(name) == "given")
+
+    # The three configs
+
+    @property
+    def text(self) -> TextConfig:
+        """What is read, and how it becomes tokens."""
+        values = self._values_of(TextConfig)
+        learns_its_tokens = self["tokenizer"] == "bpe" and self.source("vocab_size") != "brought"
+        if not learns_its_tokens:
+            values.pop("vocab_size", None)
+        return TextConfig(**values)
+
+    @property
+    def network(self) -> GPTConfig:
+        """The model, once its vocabulary is known."""
+        return GPTConfig(**self._values_of(GPTConfig))
+
+    @property
+    def training(self) -> TrainConfig:
+        """How it is trained."""
+        return TrainConfig(**self._values_of(TrainConfig))
+
+    def _values_of(self, config: type) -> dict[str, Any]:
+        return fields_of(config, {name: setting.value for name, setting in self.said.items()})
+
+
+def fields_of(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some values that are fields of a config."""
+    names = (field.name for field in dataclasses.fields(config))
+    return {name: values[name] for name in names if name in values}
+
+
+# What contradicts
+
 
 def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> None:
     """Refuse settings that were given and would be ignored beside others.
@@ -267,11 +216,7 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
     defaults.
     """
     wanted = {name: value for name, value in given.items() if value not in (None, (), [])}
-    defaults = {
-        field.name: field.default
-        for config in (GPTConfig, TextConfig, TrainConfig)
-        for field in dataclasses.fields(config)
-    }
+    defaults = {name: field.default for name, field in _FIELDS.items()}
     values = {**defaults, **(known or {}), **wanted}
     parts = PRESETS.get(str(values["architecture"]), {})  # an unknown one is refused elsewhere
     values |= {part: usual for part, usual in parts.items() if values[part] is None}
@@ -282,19 +227,20 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
         if not asks_for_nothing and other in values and is_useless(values[other]):
             # A part that was not given comes from the architecture.
             cause = "architecture" if other in parts and other not in wanted else other
-            beside = _option(cause)
-            value = values[cause]
-            if isinstance(value, str | int | float) and not isinstance(value, bool):
-                beside += f" {value}"
             remedy = "leave one of them out" if cause in wanted else "leave it out"
+            beside = _typed(cause, values[cause])
             raise UserError(
                 f"{_option(name)} does nothing beside {beside}; {remedy}", kind="setting"
             )
 
     check_log(wanted.get("log"))
-    shorter = wanted.get("warmup_context", 0)
-    longer = {**(known or {}), **wanted}.get("context_length", math.inf)
-    if shorter > longer:
+    check_warmup_context(wanted.get("warmup_context"), {**(known or {}), **wanted})
+
+
+def check_warmup_context(shorter: int | None, values: Mapping[str, Any]) -> None:
+    """Refuse a warm-up context that is longer than the context, if that is known."""
+    longer = values.get("context_length")
+    if shorter is not None and longer is not None and shorter > longer:
         raise UserError(
             f"--warmup-context {shorter} is longer than --context-length {longer}",
             kind="setting",
@@ -318,6 +264,12 @@ def check_log(name: str | None) -> None:
 
 def _option(field: str) -> str:
     return f"--{field.replace('_', '-')}"
+
+
+def _typed(field: str, value: Any) -> str:
+    """A setting as it is typed; of a list or a switch the option alone."""
+    has_value = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return f"{_option(field)} {value}" if has_value else _option(field)
 
 
 def cache_folder() -> Path:

@@ -1,204 +1,243 @@
 """The dial: what to train on a text, on this machine, in the minutes that are given.
 
-`make_plan` is a pure function of the text, the machine and what was given, which always wins. Each
-choice follows a rule of rules.py; here they are put in order, since one needs what another found.
-planner.py measures the text and the machine.
+`plan` is a pure function of the text, the machine and the settings, of which those that are given
+always win. Each choice follows a rule of rules.py; here they are put in order, since one needs what
+another found. choose.py measures the text and the machine, and chooses among plans.
 """
 
-from dataclasses import dataclass, replace
-from typing import Literal
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
-from ..config import GPTConfig, TrainConfig
+from .. import UserError
+from ..config import GPTConfig, Setting, Settings, TrainConfig
+from ..data.batches import Dataset
 from ..model import flops_per_token
+from ..training.messages import duration
 from . import rules
 from .draft import Draft, choose_draft, count_steps
-from .given import Given, either
 from .machine import Machine
 from .predictability import expected_bits_per_byte, is_like_those_tried
-from .reasons import explain
-from .speed import Speed
 from .text_stats import TextStats
-from .tuning import expected_after_tuning, plan_tuning, with_tuning
+from .tuning import expected_after_tuning, tuned
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
+_SHORT_STEP = 10  # seconds; a training whose steps take no longer is never refused
+_STEPS_WORTHWHILE = 100  # the minutes that are proposed suffice for so many steps
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The chosen settings, the forecast, and the measurements behind both. Kept as plan.json.
+class Planned:
+    """All settings of a training, what to expect of it, and what it was planned from."""
 
-    The settings have the names that they have in TrainConfig.
-    """
+    settings: Settings
+    asked: Settings  # those that the plan was made around
+    start: GPTConfig | None  # of the model that the training begins with
+    text: TextStats
+    machine: Machine
 
-    init: str | None  # the model that the training begins with; None: nothing
-    model: GPTConfig
-    batch_size: int
-    max_epochs: float
-    token_split_prob: float
-    learning_rate: float
-    weight_decay: float
-    interpolate: bool
-    warmup_context: int
-    num_evals: int
-    num_workers: int
-    max_characters: int | None  # of the text that are used, if it is far longer
-    tokens: int  # of the training text; this and what follows are rough
+    # What to expect, roughly
+    tokens: int  # of the training text
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
-    # Expected on the validation text at the end; None if the run begins with a model whose loss on
-    # this text is not known, or if no text like this was tried.
-    bits_per_byte: float | None
     ends_early: bool  # whether the epochs are over before the time is
-    text: TextStats
-    speed: Speed | None  # None if all that depends on it was given
-    reasons: tuple[str, ...]  # why this model, vocabulary, context and batch: a line each
+    # On the validation text at the end; None if the training begins with a model whose loss on this
+    # text is not known, or if no text like this was tried
+    bits_per_byte: float | None
 
-    # Bits per byte to expect, where the plan had the choice
+    # Bits per byte to expect, where there was a choice of what to begin with
     from_nothing: float | None = None
     with_base: float | None = None
-
+    why_device: str = ""  # where there was a choice of the device: a line
     held_out: tuple[str, ...] = ()  # what is validated on, a name for each file of it
 
-    # What it is for
-    device: str = TrainConfig.device
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = TrainConfig.precision
+    @property
+    def init(self) -> str | None:
+        """The model that the training begins with; None: nothing."""
+        init: str | None = self.settings["init"]
+        return init
+
+    @cached_property
+    def model(self) -> GPTConfig:
+        """The network."""
+        return self.settings.network
 
     @property
     def trained_tokens(self) -> int:
         """Tokens in all steps together."""
-        return self.steps * self.batch_size * self.model.context_length
+        of_a_step: int = self.settings["batch_size"] * self.settings["context_length"]
+        return self.steps * of_a_step
 
     @property
     def epochs(self) -> float:
         """How often the text is read."""
         return self.trained_tokens / self.tokens
 
+    def with_tokens(self, dataset: Dataset) -> "Planned":
+        """The plan fitted to the tokens of the text, whose number it had to guess: all is planned
+        anew but the vocabulary, and what the text and the device are."""
+        vocab_size = dataset.tokenizer.vocab_size
+        vocabulary = self.settings.said["vocab_size"]
+        if vocab_size != vocabulary.value:
+            vocabulary = Setting(vocab_size, "planned", ", as many as the text gives")
+        asked = Settings({**self.asked.said, "vocab_size": vocabulary})
 
-def make_plan(
-    text: TextStats, machine: Machine, given: Given, *, forecast_machine: Machine | None = None
-) -> Plan:
-    """A plan with the largest model for which both the time and the text suffice, or for the model
-    to begin with.
+        size = self.text.size
+        most = self.settings["max_characters"]
+        if most is not None:  # only so much of the text has become tokens
+            size = min(size, round(most * self.text.bytes_per_character))
+        text = replace(self.text, bytes_per_token=size / len(dataset.train))
+        fitted = plan(text, self.machine.rounded(), asked, self.start, forecast_by=self.machine)
+        return replace(
+            fitted,
+            from_nothing=self.from_nothing,
+            with_base=self.with_base,
+            why_device=self.why_device,
+            held_out=self.held_out,
+        ).checked()
 
-    `machine` decides the settings. The forecast is for `forecast_machine`, if given.
+    def checked(self) -> "Planned":
+        """The plan, as it is told: without losses to expect if the forecast was not tried on texts
+        like this. Such losses are good enough to choose by, but not to be shown.
+
+        UserError if the time does not suffice for a step, or the warm-up context is too long.
+        """
+        check_step(self)
+        shorter = self.settings["warmup_context"]
+        longer = self.settings["context_length"]
+        if shorter > longer:
+            raise UserError(
+                f"--warmup-context {shorter} is longer than the context that is planned, "
+                f"{longer}; leave it out, or name a --context-length too",
+                kind="setting",
+            )
+        if is_like_those_tried(self.text.predictability, self.text.size):
+            return self
+        return replace(self, bits_per_byte=None, from_nothing=None, with_base=None)
+
+    def to_json(self, reasons: list[str]) -> str:
+        """The text of plan.json, with the lines that tell of the plan."""
+        settings = {name: setting._asdict() for name, setting in self.settings.said.items()}
+        content = {
+            "init": self.init,
+            "device": self.settings["device"],
+            "precision": self.settings["precision"],
+            "settings": settings,
+            "text": asdict(self.text),
+            "speed": self.machine.speed and asdict(self.machine.speed),
+            "tokens": self.tokens,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "ends_early": self.ends_early,
+            "bits_per_byte": self.bits_per_byte,
+            "from_nothing": self.from_nothing,
+            "with_base": self.with_base,
+            "held_out": self.held_out,
+            "reasons": reasons,
+        }
+        return json.dumps(content, indent=2) + "\n"
+
+
+def plan(
+    text: TextStats,
+    machine: Machine,
+    settings: Settings,
+    start: GPTConfig | None = None,
+    *,
+    forecast_by: Machine | None = None,
+) -> Planned:
+    """All settings, around those that are not open: those of the largest model for which both the
+    time and the text suffice, or for the model to begin with, whose config is `start`.
+
+    `machine` decides the settings. The forecast is for `forecast_by`, if given.
     """
-    if forecast_machine is None:
-        forecast_machine = machine
-    asked = given
-    if text.before is not None:
-        given = with_tuning(given, plan_tuning(text.before, text, given))
+    asked = settings
+    if text.before is not None and start is not None:
+        settings = tuned(settings, text, start)
 
-    draft = choose_draft(text, machine, given)
-    regularisation = plan_regularisation(draft, text, given)
-    expected = forecast(draft, text, forecast_machine, given)
+    longest = None if start is None else start.context_length
+    draft, why_no_larger = choose_draft(text, machine, settings, longest)
+    settings = _with_draft(settings, draft, why_no_larger)
+    settings = _regularised(settings, draft.epochs, text)
 
-    model = replace(
-        draft.shape.model,
-        dropout=regularisation.dropout,
-        tie_embeddings=regularisation.tie_embeddings,
-    )
-
-    is_pretrained = given.init is not None
-    learning_rate = rules.plan_learning_rate(model.emb_dim, is_pretrained)
-    warmup_context = rules.plan_warmup_context(model, is_pretrained)
-    num_evals = plan_num_evals(text, model, machine, given)
-    num_workers = min(machine.assumed_speed.num_workers, draft.batch_size)
+    model = settings.network
+    is_pretrained = settings["init"] is not None
     bytes_to_read = draft.trained_tokens * rules.bytes_per_token(text, model.vocab_size)
-    max_characters = rules.plan_max_characters(text.size, bytes_to_read)
+    settings = settings.planned(
+        learning_rate=rules.plan_learning_rate(model.emb_dim, is_pretrained),
+        interpolate=is_pretrained,
+        warmup_context=rules.plan_warmup_context(model, is_pretrained),
+        num_evals=_plan_num_evals(text, model, machine, settings),
+        num_workers=min(machine.num_workers, draft.batch_size),
+        max_characters=rules.plan_max_characters(text.size, bytes_to_read),
+        device=machine.device,
+        precision=machine.precision,
+    )
 
-    return Plan(
-        init=given.init,
-        model=model,
-        batch_size=draft.batch_size,
-        max_epochs=draft.shape.max_epochs,
-        token_split_prob=regularisation.token_split_prob,
-        learning_rate=either(given.learning_rate, learning_rate),
-        weight_decay=regularisation.weight_decay,
-        interpolate=either(given.interpolate, is_pretrained),
-        warmup_context=either(given.warmup_context, warmup_context),
-        num_evals=either(given.num_evals, num_evals),
-        num_workers=either(given.num_workers, num_workers),
-        max_characters=either(given.max_characters, max_characters),
-        tokens=draft.shape.tokens,
-        steps=expected.steps,
-        seconds=expected.seconds,
-        bits_per_byte=expected.bits_per_byte,
-        ends_early=expected.ends_early,
-        text=text,
-        speed=forecast_machine.speed,
-        reasons=explain(draft, text, machine, asked),
+    forecast_by = forecast_by or machine
+    steps = count_steps(draft, forecast_by, settings)
+    if settings["lesson"]:  # it is as many steps long as the plan says, however long they take
+        settings = settings.with_values("planned", {"steps": steps.number})
+
+    trained_tokens = replace(draft, steps=steps).trained_tokens
+    return Planned(
+        settings,
+        asked,
+        start,
+        text,
+        forecast_by,
+        tokens=draft.tokens,
+        steps=steps.number,
+        seconds=steps.seconds,
+        ends_early=steps.ends_early,
+        bits_per_byte=expected_after_tokens(trained_tokens, text, model, settings["init"]),
     )
 
 
-def without_guesses(plan: Plan) -> Plan:
-    """The plan without the losses to expect, if the forecast was not tried on texts like this: such
-    losses are good enough to choose by, but not to be shown."""
-    if is_like_those_tried(plan.text.predictability, plan.text.size):
-        return plan
-    return replace(plan, bits_per_byte=None, from_nothing=None, with_base=None)
+def _with_draft(settings: Settings, draft: Draft, why_no_larger: str) -> Settings:
+    """The settings with the model, the batch and the epochs of a draft."""
+    model = draft.model
+    settings = settings.planned(why_no_larger, emb_dim=model.emb_dim, num_layers=model.num_layers)
+    settings = settings.planned(num_heads=model.num_heads, max_epochs=draft.max_epochs)
+    chosen = {
+        "vocab_size": model.vocab_size,
+        "context_length": model.context_length,
+        "batch_size": draft.batch_size,
+    }
+    for name, value in chosen.items():
+        settings = settings.planned(draft.why.get(name, ""), **{name: value})
+    return settings
 
 
-# What follows from a draft
+def _regularised(settings: Settings, epochs: float, text: TextStats) -> Settings:
+    """The settings with what keeps a model from learning its text by heart. The more often a text
+    is read, the more each is used: split tokens, dropout, one table of embeddings for input and
+    output, weight decay."""
+    width = settings["emb_dim"]
+    split_prob = rules.plan_token_split_prob(epochs, width, text.tokenizer)
+    settings = settings.planned(token_split_prob=split_prob)
+
+    dropout = rules.plan_dropout(epochs, width, settings["token_split_prob"])
+    is_tied = rules.plan_tied(epochs, settings.network)
+    settings = settings.planned(dropout=dropout, tie_embeddings=is_tied)
+
+    decay = rules.plan_weight_decay(epochs, width, settings["tie_embeddings"])
+    return settings.planned(weight_decay=decay)
 
 
-@dataclass(frozen=True)
-class Regularisation:
-    """What keeps a model from learning its text by heart."""
-
-    token_split_prob: float
-    dropout: float
-    tie_embeddings: bool
-    weight_decay: float
-
-
-def plan_regularisation(draft: Draft, text: TextStats, given: Given) -> Regularisation:
-    """The more often a text is read, the more each of these is used: split tokens, dropout, one
-    table of embeddings for input and output, weight decay."""
-    epochs = draft.epochs
-    model = draft.shape.model
-    width = model.emb_dim
-
-    split_prob = either(
-        given.token_split_prob, rules.plan_token_split_prob(epochs, width, text.tokenizer)
-    )
-    dropout = either(given.dropout, rules.plan_dropout(epochs, width, split_prob))
-    is_tied = either(given.tie_embeddings, rules.plan_tied(epochs, model))
-    decay = either(given.weight_decay, rules.plan_weight_decay(epochs, width, is_tied))
-    return Regularisation(split_prob, dropout, is_tied, decay)
-
-
-def plan_num_evals(text: TextStats, model: GPTConfig, machine: Machine, given: Given) -> int:
+def _plan_num_evals(text: TextStats, model: GPTConfig, machine: Machine, settings: Settings) -> int:
     """The usual number of evaluations, or fewer (at least 4) so that they take at most 5% of the
     time. With a given number of steps, one for every ten of them, up to the usual number."""
     usual = TrainConfig.num_evals
-    if given.steps is not None:
-        return rules.clamped(given.steps // 10, 1, usual)
+    if settings["steps"] is not None:
+        return rules.clamped(settings["steps"] // 10, 1, usual)
 
     tokens = text.validation / rules.bytes_per_token(text, model.vocab_size)
-    operations = min(tokens, given.eval_tokens) * flops_per_token(model, training=False)
-    forward = operations / (machine.assumed_speed.flops * machine.processes)
-    seconds = forward + 0.3  # for a sample and files
-    fitting = _SHARE_OF_EVALUATIONS * 60 * given.minutes / seconds
+    operations = min(tokens, settings["eval_tokens"]) * flops_per_token(model, training=False)
+    seconds = operations / machine.flops + 0.3  # for a sample and files
+    fitting = _SHARE_OF_EVALUATIONS * 60 * settings["minutes"] / seconds
     return int(rules.clamped(fitting, 4, usual))
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What to expect of a plan."""
-
-    steps: int
-    seconds: float
-    bits_per_byte: float | None
-    ends_early: bool
-
-
-def forecast(draft: Draft, text: TextStats, machine: Machine, given: Given) -> Forecast:
-    """What this machine makes of a draft, which may have been made for another speed."""
-    shape = draft.shape
-    steps = count_steps(shape, draft.batch_size, machine, given)
-    trained_tokens = steps.number * draft.batch_size * shape.model.context_length
-    bits_per_byte = expected_after_tokens(trained_tokens, text, shape.model, given.init)
-    return Forecast(steps.number, steps.seconds, bits_per_byte, steps.ends_early)
 
 
 def expected_after_tokens(
@@ -213,3 +252,26 @@ def expected_after_tokens(
     if init is not None:
         return None
     return expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)
+
+
+def has_time_for_a_step(planned: Planned) -> bool:
+    """Whether a single step can be made. A step of a few seconds always can, however few the
+    minutes, and so can any step if their number is given."""
+    if planned.asked["steps"] is not None:
+        return True
+    seconds_a_step = planned.seconds / planned.steps
+    return seconds_a_step <= max(60 * planned.asked["minutes"], _SHORT_STEP)
+
+
+def check_step(planned: Planned) -> None:
+    """Refuse minutes in which not a single step can be made."""
+    if not has_time_for_a_step(planned):
+        seconds = 60 * planned.asked["minutes"]
+        seconds_a_step = planned.seconds / planned.steps
+        enough = math.ceil(_STEPS_WORTHWHILE * seconds_a_step / 60)
+        raise UserError(
+            f"{duration(seconds)} are too short: one step would take about "
+            f"{duration(seconds_a_step)}; try a shorter --context-length, a smaller model or "
+            f"--minutes {enough}",
+            kind="too_few_minutes",
+        )

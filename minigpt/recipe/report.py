@@ -20,7 +20,7 @@ from ..training.messages import duration, say_command, say_row
 if TYPE_CHECKING:
     from ..data.batches import Dataset
     from ..training.trainer import Trainer
-    from .plan import Plan
+    from .plan import Planned
 
 _MOST_NAMES = 3  # of files that are held out
 _LONGEST_NAME = 100  # characters of each; plan.json has more of the numbers of documents
@@ -76,7 +76,7 @@ def say_unfinished(text: TextConfig, source: Source) -> None:
         say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)
 
 
-def say_plan(plan: "Plan") -> list[str]:
+def say_plan(plan: "Planned") -> list[str]:
     """Print what was measured and why the plan is as it is; the lines."""
     lines = reasons(plan)
     for i, line in enumerate(lines):
@@ -84,42 +84,70 @@ def say_plan(plan: "Plan") -> list[str]:
     return lines
 
 
-def reasons(plan: "Plan") -> list[str]:
+def reasons(plan: "Planned") -> list[str]:
     """What was measured, and why the plan is as it is: a few lines."""
-    from .reasons import rough  # these load torch; a report of what was read does not
-    from .speed import LESSON
+    return [*_extent(plan), *lines_of_beginning(plan), *reasons_of_shape(plan), *_reading(plan)]
+
+
+def _extent(plan: "Planned") -> list[str]:
+    """How fast the machine is, and how much of the text is used."""
+    from .machine import LESSON  # these load torch; a report of what was read does not
+    from .rules import rough
 
     lines = []
-    if plan.speed is not None:
-        operations = f"{plan.speed.flops / 1e9:,.0f} billion operations a second"
+    speed = plan.machine.speed
+    if speed is not None:
+        operations = f"{speed.flops / 1e9:,.0f} billion operations a second"
         extent = f"{counted(plan.steps, 'step')} in {duration(plan.seconds)}"
-        who = "a lesson counts with" if plan.speed == LESSON else "this machine computes"
+        who = "a lesson counts with" if speed == LESSON else "this machine computes"
         lines.append(f"{who} {operations}: about {extent}")
 
     characters = (plan.text.whole or plan.text.size) / plan.text.bytes_per_character
-    if plan.max_characters is not None and plan.max_characters < characters:
-        most = f"{rough(plan.max_characters)} characters"
-        lines.append(f"of this long text {most} are used, from all over it")
+    most_used = plan.settings["max_characters"]
+    if most_used is not None and most_used < characters:
+        lines.append(f"of this long text {rough(most_used)} characters are used, from all over it")
+
     if plan.held_out:
         named = "; ".join(_shortened(name) for name in plan.held_out[:_MOST_NAMES])
         more = len(plan.held_out) - _MOST_NAMES
         others = f" and {counted(more, 'more file')}" if more > 0 else ""
         lines.append(f"held out, to validate on: {named}{others}")
-    lines.extend(lines_of_beginning(plan))
-    lines.extend(plan.reasons)
+    return lines
 
+
+def reasons_of_shape(plan: "Planned") -> list[str]:
+    """Why the plan has its model, vocabulary, context and batch."""
+    settings = plan.settings
+    size_field = "num_layers" if settings.source("emb_dim") == "given" else "emb_dim"
+    shape = f"{counted(settings['num_layers'], 'layer')} of width {settings['emb_dim']}"
+    vocabulary = f"{settings['vocab_size']:,} tokens{settings.why('vocab_size')}"
+    if plan.text.tokenizer == "char" and plan.init is None:
+        vocabulary = "the characters of the text, as given"
+    context = counted(settings["context_length"], "token")
+    batch = counted(settings["batch_size"], "sequence")
+    return [
+        f"model: {shape}{settings.why(size_field)}",
+        f"vocabulary: {vocabulary}",
+        f"context: {context}{settings.why('context_length')}",
+        f"batch: {batch}{settings.why('batch_size')}",
+    ]
+
+
+def _reading(plan: "Planned") -> list[str]:
+    """How often the text is read, what makes that harder, and what to expect of it."""
+    settings = plan.settings
     often = f"{plan.epochs:.1%} of the text is read"
     if plan.epochs >= 1:
         often = f"the text is read {plan.epochs:,.1f} times"
-    if plan.model.dropout and plan.epochs >= 1:
-        often += f", so dropout {plan.model.dropout:g} keeps it from being learned by heart"
-    lines.append(often)
+    if settings["dropout"] and plan.epochs >= 1:
+        often += f", so dropout {settings['dropout']:g} keeps it from being learned by heart"
+    lines = [often]
 
     harder = []
-    if plan.token_split_prob > 0:
-        harder.append(f"{plan.token_split_prob:.0%} of the tokens are split in two")
-    if plan.warmup_context < plan.model.context_length:
-        seen = counted(plan.warmup_context, "token")
+    if settings["token_split_prob"] > 0:
+        harder.append(f"{settings['token_split_prob']:.0%} of the tokens are split in two")
+    if settings["warmup_context"] < settings["context_length"]:
+        seen = counted(settings["warmup_context"], "token")
         harder.append(f"the model sees only {seen} at a time")
     if harder:
         lines.append(f"until the last fifth {' and '.join(harder)}, which makes training harder")
@@ -129,9 +157,8 @@ def reasons(plan: "Plan") -> list[str]:
     elif plan.init is None or plan.text.before is not None:
         lines.append("expected: not known, since no text of this size and kind was tried")
     if plan.ends_early:
-        lines.append(
-            f"ends early: after {plan.max_epochs:g} readings more would only be learned by heart"
-        )
+        often = f"{settings['max_epochs']:g} readings"
+        lines.append(f"ends early: after {often} more would only be learned by heart")
     return lines
 
 
@@ -144,7 +171,7 @@ def _shortened(name: str) -> str:
     return f"{name[:end]} ..."
 
 
-def lines_of_beginning(plan: "Plan") -> list[str]:
+def lines_of_beginning(plan: "Planned") -> list[str]:
     """What a training begins with, and why: a line where that was chosen or measured."""
     if plan.init is None:
         if plan.with_base is None or plan.from_nothing is None:

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError, __version__
-from ..config import TrainConfig, check_given, check_interpolation, counted
+from ..config import (
+    KEPT_ON_RESUMING,
+    TrainConfig,
+    check_given,
+    check_interpolation,
+    counted,
+)
 from ..data.batches import Dataset
 from ..data.documents.document import title
 from ..data.source import Source, find_again
@@ -25,9 +31,6 @@ from .machine import count_workers
 from .plan import expected_after_tokens
 from .predictability import Predictability, is_like_those_tried
 from .text_stats import TextStats
-
-# Settings that a whole run keeps: the losses of its evaluations are compared with one another.
-_OF_A_NEW_RUN = ("lesson", "eval_tokens")
 
 
 def run_to_resume(out: str | Path | None, files: tuple[str, ...] = ()) -> Run:
@@ -64,7 +67,7 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     """
     check_is_gpt(folder)
     old = read_config(folder)
-    for name in _OF_A_NEW_RUN:
+    for name in KEPT_ON_RESUMING:
         if name in training:
             option = name.replace("_", "-")
             raise UserError(f"--{option} is for a new run; a run keeps its own", kind="setting")

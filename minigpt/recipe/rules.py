@@ -1,4 +1,5 @@
-"""The rules of a plan, each a function of a few numbers that says why it is so.
+"""The rules of a plan, each a function of a few numbers that says why it is so. Where a plan prints
+the reason, the rule returns it with the value.
 
 They were tried on texts of 3 KB to 200 MB, see docs/decisions.md.
 """
@@ -7,10 +8,19 @@ import math
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from tqdm import tqdm
+
 from ..config import SMALLEST_VOCABULARY, GPTConfig, TrainConfig, count_parameters
 from .text_stats import TextStats
 
 Number = TypeVar("Number", int, float)
+
+
+class Choice(NamedTuple):
+    """What a rule chooses, and why: the end of a sentence, such as ", because ..."."""
+
+    value: int
+    why: str
 
 
 class Size(NamedTuple):
@@ -82,7 +92,7 @@ def vocabulary_of_words(size: int) -> int:
     return clamped(wanted, SMALLEST_VOCABULARY, LARGEST_VOCABULARY)
 
 
-def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
+def plan_vocabulary(text: TextStats, model: GPTConfig) -> Choice:
     """Size of a vocabulary: for BPE that of its words, but no more than the model is worth.
 
     The table of embeddings may have as many parameters as the blocks. It may have more, for 4,096
@@ -92,13 +102,33 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
     `model` has a vocabulary of 1.
     """
     if text.tokenizer == "char":
-        return 128
+        return Choice(128, "")  # a guess: the characters are counted later
 
+    of_words = vocabulary_of_words(text.size)
     most = count_parameters(model) // model.emb_dim - 1  # as many as the blocks have
+    usual = _vocabulary_within(most, of_words)
+    size = usual
     if text.repeats_afar:
-        most = max(most, _LONG_TOKENS)
+        size = _vocabulary_within(max(most, _LONG_TOKENS), of_words)
+
+    if size > usual:
+        why = ": long ones, because the text repeats itself far away"
+    elif size == SMALLEST_VOCABULARY:
+        why = ", the fewest that are planned"
+    elif size < of_words:
+        why = f"; {2 * size:,} would need more parameters than the layers have"
+    elif size == LARGEST_VOCABULARY:
+        why = ", the most that are planned"
+    else:
+        extent = tqdm.format_sizeof(text.size, "B")
+        why = f"; more would be too rare in {extent} of text to be learned"
+    return Choice(size, why)
+
+
+def _vocabulary_within(most: int, of_words: int) -> int:
+    """The size for the words of a text, or the largest power of two that is not above `most`."""
     within_most = 2 ** int(math.log2(max(most, 1)))
-    return max(min(vocabulary_of_words(text.size), within_most), SMALLEST_VOCABULARY)
+    return max(min(of_words, within_most), SMALLEST_VOCABULARY)
 
 
 def bytes_per_token(text: TextStats, vocab_size: int) -> float:
@@ -209,3 +239,12 @@ def plan_weight_decay(epochs: float, width: int, is_tied: bool) -> float:
 def clamped(number: Number, least: Number, most: Number) -> Number:
     """The number, or the limit that it exceeds."""
     return min(max(number, least), most)
+
+
+def rough(number: float) -> str:
+    """A number in three digits: 1.23 million, 45,600."""
+    if number >= 999.5e6:
+        return f"{number / 1e9:,.3g} billion"
+    if number >= 999_500:
+        return f"{number / 1e6:,.3g} million"
+    return f"{float(f'{number:.3g}'):,.0f}"

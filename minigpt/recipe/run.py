@@ -5,18 +5,15 @@ rank 0 reads and plans while the others wait; all of them train.
 """
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from .. import UserError
-from ..config import GPTConfig, TextConfig, TrainConfig
+from ..config import Settings, TrainConfig
 from ..data.batches import Dataset
 from ..data.source import Source
 from ..devices.memory import enough_memory
@@ -32,12 +29,13 @@ from ..training import distributed
 from ..training.distributed import on_all, on_main
 from ..training.folder import RunFolder
 from ..training.interruption import Interrupted, orderly_exit
+from ..training.messages import say
 from ..training.setup import same_random_numbers, threads_of
 from ..training.trainer import Trainer
 from . import report, result
-from .first_model import first_model
-from .planner import fitted_to_tokens, plan_run
-from .request import Fields, make_request
+from .beginning import Beginning, begin, beginning_of, chosen_of, with_base
+from .choose import choose, measure
+from .plan import Planned
 from .resume import (
     check_has_more,
     continued_config,
@@ -94,16 +92,14 @@ def train(
     if isinstance(settings.get("init"), Path):
         settings["init"] = str(settings["init"])
 
-    given_text, given_model, given_training = _split_settings(settings)
     most = most_to_copy(settings)
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_exit())
         stack.enter_context(same_random_numbers())
+        named = stack.enter_context(named_texts(texts, settings, most))
         return start_run(
-            stack.enter_context(named_texts(texts, given_text, most)),
-            given_model,
-            given_training,
+            Settings.given(named),
             out=out,
             started=started,
             network=model,
@@ -111,24 +107,8 @@ def train(
         )
 
 
-def _split_settings(settings: Fields) -> list[Fields]:
-    """The fields of TextConfig, of GPTConfig and of TrainConfig among the settings. The size of the
-    vocabulary, which two of them have, is the text's."""
-    left = dict(settings)
-    split: list[Fields] = []
-    for config in (TextConfig, GPTConfig, TrainConfig):
-        names = [field.name for field in fields(config) if field.name in left]
-        split.append({name: left.pop(name) for name in names})
-
-    if left:
-        raise UserError(f"there is no setting {', '.join(left)}")
-    return split
-
-
 def start_run(
-    given_text: Fields,
-    given_model: Fields,
-    given_training: Fields,
+    settings: Settings,
     *,
     started: float,
     out: str | Path | None = None,
@@ -137,7 +117,7 @@ def start_run(
     tokenizer: Tokenizer | None = None,
     journal: Journal | None = None,
 ) -> Run:
-    """Train a new run, with what is given of the fields of TextConfig, GPTConfig and TrainConfig.
+    """Train a new run with the settings that were given.
 
     `started` is when the command began, in time.monotonic's seconds; `source` is the text, if it
     has been read already, and `journal` that of the run, if it is open.
@@ -147,53 +127,64 @@ def start_run(
         if folder.path is not None:
             on_main(check_free, folder.path)
 
-        request = on_all(
-            make_request,
-            given_text,
-            given_model,
-            given_training,
-            network=network,
-            tokenizer=tokenizer,
-        )
-        source = on_main(read_source, request, source)
+        # Read
+        beginning = on_all(beginning_of, settings, network=network, tokenizer=tokenizer)
+        source = on_main(read_source, beginning, source)
 
+        # Measure and choose; nothing is planned for a network of somebody's own
         folder.tell("planning")
-        plan = None if request.network is not None else on_main(plan_run, source, request)
-        request = on_all(request.with_plan, plan)
+        planned = None
+        beginnings: tuple[Beginning, ...] = ()
+        if network is None:
+            beginnings = on_all(with_base, beginning)
+            planned = on_main(plan_run, source, beginnings)
+            beginning = on_all(chosen_of, beginnings, planned.init)
+            settings = planned.settings
 
+        # Encode, and fit the plan to the tokens
         folder.tell("tokens")
-        dataset = on_all(tokens_of, source, request, partial(folder.tell_share, "tokens"))
-        if plan is not None:
-            plan = fitted_to_tokens(plan, dataset, request.given)
-            request = request.with_plan(plan)
-
-        with threads_of(request.training):
-            network = first_model(request, plan, dataset)
-        request = replace(request, start=None)  # the network has a copy of its weights
-
+        tell_share = partial(folder.tell_share, "tokens")
+        dataset = on_all(tokens_of, source, settings.text, beginning.tokenizer, tell_share)
         files = {}
-        expected = None
-        if plan is not None:
-            reasons = report.say_plan(plan)
-            files[PLAN] = json.dumps(asdict(plan) | {"reasons": reasons}, indent=2) + "\n"
-            expected = plan.bits_per_byte
+        if planned is not None:
+            planned = planned.with_tokens(dataset)
+            settings = planned.settings
+            files[PLAN] = planned.to_json(report.say_plan(planned))
 
-        with new_place(request.text, source, out) as place:
+        # Begin
+        training = settings.training
+        with threads_of(training):
+            network = begin(beginning, settings, dataset)
+        del beginning, beginnings  # the network has a copy of the weights
+
+        # Train in a folder, and report
+        with new_place(settings.text, source, out) as place:
             folder.path = place
             trainer = make_trainer(
                 network,
                 dataset,
-                request.training,
+                training,
                 folder=folder,
                 files=files,
                 started=started,
             )
-            trainer.figures[EXPECTED] = expected
+            trainer.figures[EXPECTED] = None if planned is None else planned.bits_per_byte
             return train_and_report(trainer, place, trainer.train)
 
 
+def plan_run(source: Source, beginnings: tuple[Beginning, ...]) -> Planned:
+    """Measure the text and the machine, and choose the best plan for them."""
+    planned = choose(measure(source, beginnings))
+    if planned.why_device:
+        say(planned.why_device)
+    return planned
+
+
 def resume_run(
-    out: str | Path | None, training: Fields, started: float, files: tuple[str, ...] = ()
+    out: str | Path | None,
+    training: Mapping[str, Any],
+    started: float,
+    files: tuple[str, ...] = (),
 ) -> Run:
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from ..config import TextConfig, TrainConfig, check_fields
+from ..config import Settings, TextConfig, TrainConfig, check_fields
 from ..data import token_cache
 from ..data.batches import Dataset
 from ..data.documents.document import STANDARD_INPUT, title
@@ -21,11 +21,11 @@ from ..data.source import Source, check_short_text, find_source
 from ..data.temporary import LONGEST_NAME, spooled
 from ..runs.listing import free_name
 from ..runs.making import check_free
-from ..tokenizer import TokenizerLike, as_tokenizer
+from ..tokenizer import Tokenizer, TokenizerLike, as_tokenizer
 from ..training import distributed
 from ..training.messages import ToldBar, say
 from . import report
-from .request import Request, make_request
+from .beginning import Beginning, beginning_of
 from .rules import vocabulary_of_words
 
 _LONGEST_CONTEXT = 512  # tokens, that is planned
@@ -60,24 +60,25 @@ def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: An
 
     with named_texts(texts, settings, most_to_copy(settings)) as named:
         check_fields(TextConfig, named)
-        request = make_request(named, {}, {}, tokenizer=own_tokenizer)
-        source = read_source(request)
-        text = request.text
+        beginning = beginning_of(Settings.given(named), tokenizer=own_tokenizer)
+        source = read_source(beginning)
+        text = beginning.settings.text
         if own_tokenizer is None and text.tokenizer == "bpe" and text.vocab_size is None:
             size = vocabulary_of_words(source.training.scan.text_bytes)
-            request = replace(request, text=replace(text, vocab_size=size))
-        return tokens_of(source, request)
+            text = replace(text, vocab_size=size)
+        return tokens_of(source, text, beginning.tokenizer)
 
 
-def read_source(request: Request, source: Source | None = None) -> Source:
+def read_source(beginning: Beginning, source: Source | None = None) -> Source:
     """The text of a run, read once unless it has been; what is too short is refused."""
-    text = request.text
+    settings = beginning.settings
+    text = settings.text
     if distributed.world_size() > 1 and STANDARD_INPUT in (*text.files, *text.validation):
         raise UserError("several processes cannot share standard input; write it to a file first")
 
     is_new = source is None
     source = source or find_source(text, say)
-    check_short_text(source, text, request.given.context_length, request.tokenizer)
+    check_short_text(source, text, settings.get("context_length"), beginning.tokenizer)
     if is_new:
         report.say_text(source)
         report.say_unfinished(text, source)
@@ -85,7 +86,10 @@ def read_source(request: Request, source: Source | None = None) -> Source:
 
 
 def tokens_of(
-    source: Source, request: Request, tell_share: Callable[[float], None] = lambda share: None
+    source: Source,
+    text: TextConfig,
+    tokenizer: Tokenizer | None = None,
+    tell_share: Callable[[float], None] = lambda share: None,
 ) -> Dataset:
     """The text as tokens; of several processes on a machine one makes them, the others wait.
 
@@ -95,9 +99,7 @@ def tokens_of(
     def progress(what: str, total: int) -> ToldBar:
         return ToldBar(what, total, tell_share)
 
-    return token_cache.prepare_tokens(
-        source, request.text, tokenizer=request.tokenizer, say=say, progress=progress
-    )
+    return token_cache.prepare_tokens(source, text, tokenizer=tokenizer, say=say, progress=progress)
 
 
 @contextlib.contextmanager

@@ -5,11 +5,10 @@ Its rules follow the loss that the model has on the text before the first step, 
 the farther the text is from what the model has read, the more its weights may move.
 """
 
-from dataclasses import asdict, dataclass, replace
-
+from ..config import GPTConfig, Settings
 from . import rules
-from .given import Given
 from .predictability import expected_bits_per_byte
+from .rules import rough
 from .text_stats import TextStats
 
 _NEAR = 2.0  # bits per byte, before the first step, of a text like those that the model has read
@@ -23,43 +22,24 @@ _WEIGHT_DECAY = 0.1  # in so few steps it makes no difference
 _CLEARLY = 0.98  # times: begun with a model, a training has to be expected to end that much lower
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """How a model is trained further. The settings have the names that they have in GPTConfig and
-    TrainConfig. The batch and the epochs are those of a new model."""
-
-    learning_rate: float
-    context_length: int
-    warmup_context: int
-    dropout: float
-    weight_decay: float
-    token_split_prob: float
-
-
-def plan_tuning(before: float, text: TextStats, given: Given) -> Tuning:
-    """The settings with which to train the model ``given.start`` on a text that it predicts with
-    `before` bits per byte. `text` and `given` are those of this model."""
-    model = given.start
-    if model is None:
-        raise ValueError("there is no model to train further")
-
+def tuned(settings: Settings, text: TextStats, model: GPTConfig) -> Settings:
+    """The settings with which to train a model further on a text, where they are open: the text as
+    the model sees it. The batch and the epochs are those of a new model."""
+    assert text.before is not None
     tokens = round(text.size / rules.bytes_per_token(text, model.vocab_size))
     context_length = tuning_context(tokens, model.context_length)
-    return Tuning(
-        learning_rate=tuning_rate(before, model.emb_dim),
-        context_length=context_length,
+    why = f", that of {settings['init']}"
+    if context_length < model.context_length:
+        why = f", because the text has only {rough(max(2, tokens))}"
+
+    settings = settings.planned(why, context_length=context_length)
+    return settings.planned(
+        learning_rate=tuning_rate(text.before, model.emb_dim),
         warmup_context=context_length,
         dropout=model.dropout,
         weight_decay=_WEIGHT_DECAY,
         token_split_prob=0.0,  # unless a model began with split tokens, they are harder to read
     )
-
-
-def with_tuning(given: Given, tuning: Tuning) -> Given:
-    """The given settings, and a tuning's choices of those that were not given."""
-    chosen = asdict(tuning)
-    missing = {name: value for name, value in chosen.items() if getattr(given, name) is None}
-    return replace(given, **missing)
 
 
 def tuning_rate(before: float, width: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import minigpt
-from minigpt.recipe.start import starting_point
+from minigpt.recipe.beginning import read_beginning
 from minigpt.runs.find import find_model
 from minigpt.runs.folder import CONFIG, WEIGHTS
 
@@ -38,8 +38,8 @@ def test_every_command_finds_the_base_by_its_name(
 def test_python_finds_it_too(tiny_base: Path, workplace: Path) -> None:
     by_name, by_folder = minigpt.load("base"), minigpt.load(tiny_base)
     assert by_name.generate("the", seed=1) == by_folder.generate("the", seed=1)
-    start = starting_point({"init": "base"}, {})
-    assert start is not None and start.folder == tiny_base
+    start = read_beginning("base")
+    assert start.folder == tiny_base
 
     model = minigpt.GPT(start.glass.config)
     again = minigpt.load("base", "cpu", model=model)

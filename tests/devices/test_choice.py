@@ -12,20 +12,18 @@ import torch
 
 import minigpt
 from minigpt import UserError
-from minigpt.data.source import find_source
 from minigpt.devices import check as device_check
 from minigpt.devices import choice as devices
 from minigpt.devices.check import why_wrong
 from minigpt.devices.choice import Gpu, this_gpu
-from minigpt.recipe import planner
-from minigpt.recipe.plan import Plan
-from minigpt.recipe.planner import plan_run
-from minigpt.recipe.request import make_request
-from minigpt.recipe.speed import Speed
+from minigpt.recipe import choose
+from minigpt.recipe.machine import Speed
+from minigpt.recipe.plan import Planned
 from minigpt.runs.folder import CONFIG, read_config
 from minigpt.training import distributed, precision
 from minigpt.training.precision import choose_precision
 from tests.conftest import tiny_settings, train_tiny
+from tests.recipe.plans import plan_of
 from tests.training.runs import resume
 
 CPU, CUDA, MPS = map(torch.device, ("cpu", "cuda", "mps"))
@@ -136,19 +134,16 @@ def test_each_of_two_processes_refuses_to_share_a_gpu(
 
 
 @pytest.fixture
-def on_a_machine_with(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
+def on_a_machine_with(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Planned]:
     """Plans a training on a machine with a GPU that is so many times as fast as its CPU."""
 
-    def planned(times: float, **given: Any) -> Plan:
+    def planned(times: float, **given: Any) -> Planned:
         def measure(device: torch.device, *_: Any) -> Speed:
             return Speed(6e10, 2e-3) if device == CPU else Speed(6e10 * times, 2e-3 / times)
 
         monkeypatch.setattr(distributed, "this_gpu", lambda: Gpu(CUDA, None))
-        monkeypatch.setattr(planner, "measure_speed", measure)
-        text = {"files": ("my.txt",), "init": "none"}
-        model = {key: given.pop(key) for key in ("emb_dim", "num_layers") if key in given}
-        request = make_request(text, model, {"precision": "float32", **given})
-        return plan_run(find_source(request.text), request)
+        monkeypatch.setattr(choose, "measure_speed", measure)
+        return plan_of(files=("my.txt",), init="none", precision="float32", **given)
 
     return planned
 
@@ -162,16 +157,16 @@ SHAPE = {"emb_dim": 64, "num_layers": 2}
 def test_the_faster_device_is_taken_and_a_line_says_why(
     given: dict[str, Any], on_a_machine_with: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert on_a_machine_with(20.0, **given).device == "cuda"
+    assert on_a_machine_with(20.0, **given).settings["device"] == "cuda"
     assert "training on cuda: for " in capsys.readouterr().err
-    assert on_a_machine_with(0.25, **given).device == "cpu"
+    assert on_a_machine_with(0.25, **given).settings["device"] == "cpu"
     assert "M parameters the processor is 4.0 times as fast\n" in capsys.readouterr().err
 
 
 def test_a_device_that_was_named_is_not_compared(
     on_a_machine_with: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert on_a_machine_with(20.0, device="cpu", steps=50, **SHAPE).device == "cpu"
+    assert on_a_machine_with(20.0, device="cpu", steps=50, **SHAPE).settings["device"] == "cpu"
     assert "measuring" not in capsys.readouterr().err
 
 

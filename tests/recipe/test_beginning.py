@@ -4,6 +4,7 @@ given always wins, and a base that cannot be read stops nobody.
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -15,20 +16,21 @@ from safetensors.numpy import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
-from minigpt.config import GPTConfig
+from minigpt.config import GPTConfig, TextConfig
 from minigpt.data.source import find_source, split
 from minigpt.model import GPT
+from minigpt.recipe.choose import choose
 from minigpt.recipe.first_loss import first_loss
-from minigpt.recipe.plan import Plan
-from minigpt.recipe.planner import measure, plan_measured, plan_run
+from minigpt.recipe.machine import Speed
+from minigpt.recipe.plan import Planned
 from minigpt.recipe.report import reasons
-from minigpt.recipe.request import make_request
-from minigpt.recipe.speed import Speed
 from minigpt.runs.base import read_base
 from minigpt.runs.find import find_model
 from minigpt.runs.folder import CONFIG, PLAN, WEIGHTS, read_config
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import resume
+
+from .plans import measured_for, plan_of
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("known_kind")]
 
@@ -47,12 +49,10 @@ def here(workplace: Path) -> Path:
 
 def planned(
     text: dict[str, Any] | None = None, model: dict[str, Any] | None = None, **training: Any
-) -> Plan:
+) -> Planned:
     """For my.txt, in a minute."""
-    request = make_request(
-        {"files": ("my.txt",), **(text or {})}, model or {}, {"minutes": 1.0, **training}
-    )
-    return plan_run(find_source(request.text), request)
+    fields = {"files": ("my.txt",), "minutes": 1.0, **(text or {}), **(model or {}), **training}
+    return plan_of(**fields)
 
 
 def expect_of_the_base(monkeypatch: pytest.MonkeyPatch, bits_per_byte: float) -> None:
@@ -112,7 +112,9 @@ def test_from_nothing_all_is_planned_as_if_there_were_no_base(
     alone = planned({"init": "none"})
     assert alone.with_base is None and alone.from_nothing is None
     forecasts = {"with_base": None, "from_nothing": None}
-    assert {**vars(beside), **forecasts} == vars(alone)
+    assert beside.settings.network == alone.settings.network
+    assert beside.settings.training == alone.settings.training
+    assert reasons(replace(beside, **forecasts)) == reasons(alone)
 
     run = minigpt.train("my.txt", out="beside", **SHORT)
     same = minigpt.train("my.txt", out="alone", init="none", **SHORT)
@@ -125,19 +127,18 @@ def test_one_measurement_serves_for_plans_of_any_minutes(
 ) -> None:
     minutes = (0.05, 1.0, 60.0)
     one_by_one = [planned(minutes=m) for m in minutes]
-    request = make_request({"files": ("my.txt",)}, {}, {})
-    measured = measure(find_source(request.text), request)
-    for measuring in ("planner.measure_speed", "planner.measure_text", "request.read_base"):
+    measured = measured_for(files=("my.txt",))
+    for measuring in ("choose.measure_speed", "choose.measure_text", "beginning.read_base"):
         monkeypatch.setattr(f"minigpt.recipe.{measuring}", lambda *_, **__: 1 // 0)
-    assert [plan_measured(measured, request.with_minutes(m)) for m in minutes] == one_by_one
+    plans = [choose(measured.with_minutes(m)) for m in minutes]
+    assert [vars(plan) for plan in plans] == [vars(plan) for plan in one_by_one]
 
 
 def test_a_machine_whose_speed_is_stored_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: 1 // 0)
-    request = make_request({"files": ("my.txt",)}, {}, {"device": "cpu"})
+    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: 1 // 0)
     stored = Speed(flops=3e10, start=1e-3)
-    measured = measure(find_source(request.text), request, lambda *_: stored)
-    assert plan_measured(measured, request).speed == stored
+    measured = measured_for(lambda *_: stored, files=("my.txt",), device="cpu")
+    assert choose(measured).machine.speed == stored
 
 
 # What was given
@@ -161,7 +162,7 @@ def test_a_machine_whose_speed_is_stored_is_not_measured(monkeypatch: pytest.Mon
 def test_with_a_shape_or_tokens_that_were_given_the_base_is_not_even_read(
     text: dict[str, Any], model: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.request.read_base", lambda: 1 // 0)
+    monkeypatch.setattr("minigpt.recipe.beginning.read_base", lambda: 1 // 0)
     plan = planned(text, model)
     assert plan.init is None
     assert not [line for line in reasons(plan) if line.startswith("begins")]
@@ -172,7 +173,7 @@ def test_nor_is_it_with_a_network_or_a_tokenizer_of_ones_own(
 ) -> None:
     tokenizer = find_model(tiny_base).tokenizer
     shape = GPTConfig(tokenizer.vocab_size, context_length=8, emb_dim=8, num_layers=1, num_heads=1)
-    monkeypatch.setattr("minigpt.recipe.request.read_base", lambda: 1 // 0)
+    monkeypatch.setattr("minigpt.recipe.beginning.read_base", lambda: 1 // 0)
     for parts in ({"model": GPT(shape), "vocab_size": 300}, {"tokenizer": tokenizer}):
         run = minigpt.train("my.txt", **SHORT, **parts)
         assert read_config(run).text.init is None
@@ -182,7 +183,7 @@ def test_a_context_or_dropout_that_was_given_is_the_base_s_too(tiny_base: Path) 
     plan = planned(model={"context_length": 8, "dropout": 0.25}, learning_rate=0.5)
     assert plan.init == "base"
     assert (plan.model.context_length, plan.model.dropout) == (8, 0.25)
-    assert plan.learning_rate == 0.5
+    assert plan.settings["learning_rate"] == 0.5
 
     run = minigpt.train("my.txt", context_length=8, dropout=0.25, init="base", **SHORT)
     assert read_config(run).model == plan.model
@@ -285,7 +286,9 @@ def test_a_text_of_which_the_plan_expects_more_tokens_than_there_are_is_trained_
     made = read_config(run).gpt
     planned_for = json.loads((run / PLAN).read_text())
     assert (
-        made.context_length == planned_for["model"]["context_length"] == planned_for["tokens"] - 1
+        made.context_length
+        == planned_for["settings"]["context_length"]["value"]
+        == planned_for["tokens"] - 1
     )
 
 
@@ -295,7 +298,7 @@ def test_a_text_of_which_the_plan_expects_more_tokens_than_there_are_is_trained_
 def test_the_first_loss_is_that_of_an_evaluation(tiny_base: Path) -> None:
     """Of the whole validation text, if that is short."""
     Path("my.txt").write_text(some_text(seed=3))
-    config = make_request({"files": ("my.txt",), "split": "end"}, {}, {}).text
+    config = TextConfig(files=("my.txt",), split="end")
     source = find_source(config)
     _, validation = split(source, config)
     found = first_loss(read_base(), validation, clock=lambda: 0.0)
@@ -312,7 +315,7 @@ def test_of_a_long_text_a_sample_is_read(tiny_base: Path) -> None:
     """As many tokens as can be computed in half a second, but no more than 4,096, and on a slow
     machine fewer."""
     Path("my.txt").write_text(some_text(words=200_000))
-    config = make_request({"files": ("my.txt",), "split": "end"}, {}, {}).text
+    config = TextConfig(files=("my.txt",), split="end")
     _, validation = split(find_source(config), config)
     base = read_base()
 
@@ -350,7 +353,7 @@ def test_a_run_of_ones_own_is_trained_further_by_the_same_rules(tiny_run: Path) 
     assert near.init == far.init == str(tiny_run)
     assert near.text.before is not None and far.text.before is not None
     assert near.text.before < far.text.before
-    assert near.learning_rate < far.learning_rate
+    assert near.settings["learning_rate"] < far.settings["learning_rate"]
     assert any(line.startswith(f"begins with {tiny_run}: ") for line in reasons(near))
 
 

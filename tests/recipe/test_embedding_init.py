@@ -129,7 +129,7 @@ def test_a_run_that_starts_from_them_learns_sooner(
         found = trained(tie_embeddings=is_tied)
         assert found < trained(tie_embeddings=is_tied, embedding_init="random") - 0.02
         with monkeypatch.context() as patch:
-            patch.setattr(f"minigpt.recipe.first_model.{made.__name__}", partial(rolled, made))
+            patch.setattr(f"minigpt.recipe.beginning.{made.__name__}", partial(rolled, made))
             assert found < trained(tie_embeddings=is_tied) - 0.02
 
 

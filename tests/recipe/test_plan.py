@@ -5,7 +5,7 @@ it is made from, how it is told, and that a run follows it.
 import gzip
 import json
 import random
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +17,23 @@ import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
-from minigpt.data.source import find_source
-from minigpt.recipe.given import Given
-from minigpt.recipe.machine import Machine
-from minigpt.recipe.plan import Plan, make_plan
-from minigpt.recipe.planner import plan_run
+from minigpt.recipe.machine import Machine, Speed
+from minigpt.recipe.plan import Planned
 from minigpt.recipe.predictability import Predictability
 from minigpt.recipe.report import reasons
-from minigpt.recipe.request import make_request
 from minigpt.recipe.rules import (
     plan_context,
     plan_dropout,
     plan_token_split_prob,
     plan_vocabulary,
 )
-from minigpt.recipe.speed import Speed
 from minigpt.recipe.text_stats import TextStats
 from minigpt.runs.folder import PLAN, read_config
 from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, some_text, train_tiny
+
+from .plans import plan_of, plan_with
 
 few = settings(max_examples=40, deadline=None)
 LAPTOP = Speed(flops=6e10, start=2e-3)
@@ -64,8 +61,8 @@ speeds = st.builds(
 times = st.floats(-0.7, 3.15).map(lambda power: 10**power)
 
 
-def planned(text: TextStats = MEGABYTE, speed: Speed | None = LAPTOP, **given: Any) -> Plan:
-    return make_plan(text, Machine(speed), Given.of(given))
+def planned(text: TextStats = MEGABYTE, speed: Speed | None = LAPTOP, **given: Any) -> Planned:
+    return plan_with(text, Machine(speed), **given)
 
 
 @given(text=texts, speed=speeds, minutes=times)
@@ -76,11 +73,11 @@ def test_every_plan_fits_the_text_and_the_time(
     plan = planned(text, speed, minutes=minutes)
     assert plan.model.context_length < plan.tokens
     assert plan.steps == 1 or plan.seconds <= 60 * minutes
-    tokens_a_step = plan.batch_size * plan.model.context_length
-    assert plan.trained_tokens <= plan.max_epochs * plan.tokens + tokens_a_step
+    tokens_a_step = plan.settings["batch_size"] * plan.model.context_length
+    assert plan.trained_tokens <= plan.settings["max_epochs"] * plan.tokens + tokens_a_step
     assert 0.0 <= plan.model.dropout <= 0.5
     assert plan.bits_per_byte is not None and plan.bits_per_byte > 0.0
-    assert 1 <= plan.num_evals <= TrainConfig.num_evals
+    assert 1 <= plan.settings["num_evals"] <= TrainConfig.num_evals
 
 
 @given(text=texts, speed=speeds, one=times, other=times)
@@ -136,15 +133,15 @@ def test_a_short_text_ends_its_run_early_however_long_it_may_take() -> None:
 def test_what_is_given_is_kept(fields: dict[str, Any]) -> None:
     plan = planned(**fields)
     for name, value in fields.items():
-        assert getattr(plan if hasattr(plan, name) else plan.model, name) == value
+        assert plan.settings[name] == value
 
 
 def test_the_rest_is_planned_around_what_is_given() -> None:
     assert planned(emb_dim=96).model.num_heads == 1
     assert planned(num_heads=3).model.emb_dim == 96
     assert planned(max_epochs=2.0, minutes=60).epochs <= 2.1
-    assert [planned(steps=n).batch_size for n in (10, 10**4)] == [8, 4]
-    assert planned(steps=10**4, context_length=64).batch_size == 8
+    assert [planned(steps=n).settings["batch_size"] for n in (10, 10**4)] == [8, 4]
+    assert planned(steps=10**4, context_length=64).settings["batch_size"] == 8
     assert planned(steps=10, batch_size=8).model.dropout == 0.0
     assert planned(steps=10**6, batch_size=8).model.dropout > 0.0
     with pytest.raises(UserError, match="emb_dim must be a multiple of num_heads"):
@@ -158,10 +155,12 @@ def test_the_more_often_a_text_is_read_the_more_of_it_is_hidden() -> None:
     assert plan_dropout(15, 256) == plan_dropout(60, 64) > plan_dropout(15, 256, split_prob=0.1) > 0
     probs = [plan_token_split_prob(epochs, 128, "bpe") for epochs in (1, 2, 4, 8)]
     assert probs[:2] == [0.0, 0.0] and probs[2] == probs[3] > 0.0
-    assert planned(minutes=1).weight_decay < planned(minutes=10).weight_decay
+    assert (
+        planned(minutes=1).settings["weight_decay"] < planned(minutes=10).settings["weight_decay"]
+    )
     ties = [planned(minutes=m).model.tie_embeddings for m in (1, 60)]
     assert ties == [False, True] and planned(minutes=1, architecture="gpt2").model.tie_embeddings
-    rates = [planned(emb_dim=width, steps=1).learning_rate for width in (64, 128, 512)]
+    rates = [planned(emb_dim=width, steps=1).settings["learning_rate"] for width in (64, 128, 512)]
     assert rates == [pytest.approx(4e-3 * 2**0.5, rel=1e-3), 4e-3, 2e-3]
     assert plan_token_split_prob(4, 64, "bpe") == plan_token_split_prob(9, 128, "char") == 0.0
 
@@ -169,7 +168,7 @@ def test_the_more_often_a_text_is_read_the_more_of_it_is_hidden() -> None:
 def test_a_short_run_is_evaluated_less_often_the_more_so_on_a_long_validation_text() -> None:
     def evaluations(minutes: float, validation: int, **fields: Any) -> int:
         fields = {"minutes": minutes, "emb_dim": 128, "num_layers": 4, **fields}
-        return planned(TextStats(10**6, validation), **fields).num_evals
+        return planned(TextStats(10**6, validation), **fields).settings["num_evals"]
 
     usual = TrainConfig.num_evals
     assert 4 < evaluations(10, 10**6) < evaluations(60, 10**6) == usual
@@ -182,45 +181,47 @@ def test_a_short_run_is_evaluated_less_often_the_more_so_on_a_long_validation_te
 def test_a_longer_training_gets_a_longer_context_and_a_larger_text_more_tokens() -> None:
     short, long = (planned(minutes=m) for m in (1, 5))
     assert 2 * short.model.context_length == long.model.context_length
-    assert short.batch_size == 2 * long.batch_size
+    assert short.settings["batch_size"] == 2 * long.settings["batch_size"]
     contexts = [plan_context(n, "bpe", times=2) for n in (2, 9, 200, 1000, 10**6)]
     assert contexts == [1, 8, 8, 32, 256]
     wide = GPTConfig(1, emb_dim=512, num_layers=8)
-    sizes = [plan_vocabulary(TextStats(size), wide) for size in (0, 1 << 20, 10**10)]
+    sizes = [plan_vocabulary(TextStats(size), wide).value for size in (0, 1 << 20, 10**10)]
     assert sizes == [320, 2048, 16384]
 
 
 def test_the_embedding_table_of_a_large_text_does_not_outweigh_a_small_model() -> None:
     for width, layers, size in ((64, 3, 2048), (128, 4, 4096), (192, 6, 8192)):
         shape = GPTConfig(1, emb_dim=width, num_layers=layers)
-        assert plan_vocabulary(TextStats(10**8), shape) == size
-        assert plan_vocabulary(TextStats(10**8, repeats_afar=True), shape) == max(size, 4096)
+        assert plan_vocabulary(TextStats(10**8), shape).value == size
+        repeating = TextStats(10**8, repeats_afar=True)
+        assert plan_vocabulary(repeating, shape).value == max(size, 4096)
 
 
 def test_of_a_long_text_a_part_is_used_that_the_minutes_can_read() -> None:
-    assert planned(minutes=60).max_characters is None
+    assert planned(minutes=60).settings["max_characters"] is None
     short, long = (planned(TextStats(10**9), minutes=m) for m in (1, 60))
     for plan in (short, long):
-        assert plan.max_characters is not None
-        assert 1.2 * plan.trained_tokens < plan.max_characters < 2e8
-    assert short.max_characters < long.max_characters
-    assert planned(TextStats(10**9), max_characters=5_000).max_characters == 5_000
+        assert plan.settings["max_characters"] is not None
+        assert 1.2 * plan.trained_tokens < plan.settings["max_characters"] < 2e8
+    assert short.settings["max_characters"] < long.settings["max_characters"]
+    assert planned(TextStats(10**9), max_characters=5_000).settings["max_characters"] == 5_000
 
 
 def test_half_of_the_context_does_until_near_the_end() -> None:
     """Except where each position is learned by itself, and for a model that has it already."""
     contexts = [
-        planned(**fields).warmup_context
-        for fields in ({}, {"context_length": 50}, {"architecture": "gpt2"}, {"init": "gpt2"})
+        planned(**fields).settings["warmup_context"]
+        for fields in ({}, {"context_length": 50}, {"architecture": "gpt2"}, {"init": "hf:gpt2"})
     ]
     assert contexts == [128, 25, 256, 256]
 
 
 def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
-    one, eight = (make_plan(TextStats(10**8), Machine(GPU, n), Given(minutes=30)) for n in (1, 8))
+    one, eight = (plan_with(TextStats(10**8), Machine(GPU, n), minutes=30) for n in (1, 8))
     assert count_parameters(eight.model) >= count_parameters(one.model)
     for processes in (3, 6, 7):
-        assert make_plan(MEGABYTE, Machine(LAPTOP, processes), Given()).batch_size % processes == 0
+        shared = plan_with(MEGABYTE, Machine(LAPTOP, processes))
+        assert shared.settings["batch_size"] % processes == 0
 
 
 # What it is made from
@@ -229,12 +230,7 @@ def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
 def stats(file: Path, **given: Any) -> TextStats:
     """Of a file, with fields of GPTConfig and of TextConfig."""
     shape = {"emb_dim": 64, "num_layers": 2}
-    names = {field.name for field in fields(GPTConfig)} - {"vocab_size"}
-    model = shape | {name: value for name, value in given.items() if name in names}
-    text = {name: value for name, value in given.items() if name not in names}
-    text["files"] = (str(file),)
-    request = make_request(text, model, {"steps": 1})
-    return plan_run(find_source(request.text), request).text
+    return plan_of(files=(str(file),), steps=1, **(shape | given)).text
 
 
 def test_a_part_of_a_text_is_planned_for_as_if_there_were_no_more(tmp_path: Path) -> None:
@@ -250,23 +246,19 @@ def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my.txt").write_text(some_text(words=40_000))
-    text = {"files": (str(tmp_path / "my.txt"),)}
 
-    def planned_at(flops: float, start: float) -> Plan:
+    def planned_at(flops: float, start: float) -> Planned:
         speed = Speed(flops, start, num_workers=2)
-        monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: speed)
-        request = make_request(text, {}, {"minutes": 1.0})
-        return plan_run(find_source(request.text), request)
+        monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: speed)
+        return plan_of(files=(str(tmp_path / "my.txt"),), minutes=1.0)
 
     plans = [planned_at(1.18e11, 9.3e-3), planned_at(1.5e11, 9.1e-3)]
     steps = [plan.steps for plan in plans]
     seconds = [plan.seconds for plan in plans]
     assert steps[0] < 0.95 * steps[1] and seconds == pytest.approx([46, 46], abs=2)
-    assert [plan.speed.flops for plan in plans if plan.speed] == [1.18e11, 1.5e11]
-
-    expected = {"steps": 0, "seconds": 0.0, "bits_per_byte": 0.0, "speed": None}
-    settings = [replace(plan, **expected) for plan in plans]
-    assert settings[0] == settings[1]
+    speeds = [plan.machine.speed for plan in plans]
+    assert [speed.flops for speed in speeds if speed] == [1.18e11, 1.5e11]
+    assert plans[0].settings == plans[1].settings
 
 
 def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
@@ -321,7 +313,10 @@ def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path:
         assert cannot_copy.predictability == Predictability(counting, copying=counting)
 
     a, b = (planned(replace(MEGABYTE, repeats_afar=afar), minutes=3) for afar in (True, False))
-    assert [(p.model.context_length, p.batch_size) for p in (a, b)] == [(512, 8), (256, 4)]
+    assert [(p.model.context_length, p.settings["batch_size"]) for p in (a, b)] == [
+        (512, 8),
+        (256, 4),
+    ]
     assert a.model.emb_dim < b.model.emb_dim
     assert ["far away" in "".join(reasons(p)) for p in (a, b)] == [True, False]
 
@@ -359,7 +354,7 @@ def test_a_run_keeps_its_plan_and_says_why(
     folder = train_tiny()
     kept = json.loads((folder / "plan.json").read_text())
     config = json.loads((folder / "config.json").read_text())
-    assert kept["model"]["emb_dim"] == config["model"]["emb_dim"] == TINY["emb_dim"]
+    assert kept["settings"]["emb_dim"]["value"] == config["model"]["emb_dim"] == TINY["emb_dim"]
     assert kept["text"]["size"] > 0
     said = capsys.readouterr().err
     assert all(reason in said for reason in kept["reasons"])
@@ -382,7 +377,7 @@ def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
     plan = json.loads((run / PLAN).read_text())
     config = read_config(run)
     assert plan["tokens"] < 700 and config.gpt.context_length == 32
-    assert config.training.warmup_context == plan["warmup_context"] == 16
+    assert config.training.warmup_context == plan["settings"]["warmup_context"]["value"] == 16
 
     epochs = 60 * config.training.batch_size * 32 / plan["tokens"]
     split = plan_token_split_prob(epochs, 64, "bpe")
@@ -391,7 +386,8 @@ def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
     reasons = capsys.readouterr().err
     assert "context: 32 tokens, because the text has only " in reasons
     assert f"the text is read {epochs:.1f} times" in reasons
-    assert "vocabulary: 320 tokens, the fewest that are planned" in reasons
+    assert config.gpt.vocab_size < 320
+    assert f"vocabulary: {config.gpt.vocab_size} tokens, as many as the text gives" in reasons
 
 
 def test_a_tokenizer_of_tiktoken_is_planned_with_the_tokens_that_it_has(

@@ -13,17 +13,15 @@ import pytest
 from hypothesis import given
 
 import minigpt
-from minigpt.config import GPTConfig
-from minigpt.recipe.draft import choose_draft
-from minigpt.recipe.given import Given
-from minigpt.recipe.machine import Machine
-from minigpt.recipe.plan import make_plan
-from minigpt.recipe.reasons import rough
-from minigpt.recipe.report import reasons
-from minigpt.recipe.rules import MANY_STEPS, MANY_TOKENS
-from minigpt.recipe.speed import Speed
+from minigpt.config import GPTConfig, Settings
+from minigpt.recipe.draft import draft_of_size
+from minigpt.recipe.machine import Machine, Speed
+from minigpt.recipe.plan import Planned, plan
+from minigpt.recipe.report import reasons, reasons_of_shape
+from minigpt.recipe.rules import MANY_STEPS, MANY_TOKENS, SIZES, rough
 from minigpt.recipe.text_stats import TextStats
 
+from .plans import plan_with
 from .test_plan import GPU, LAPTOP, MEGABYTE, few, planned, speeds, texts, times
 
 HEADINGS = ["model", "vocabulary", "context", "batch"]
@@ -34,8 +32,24 @@ REPEATING = replace(LARGE, repeats_afar=True)
 def why(text: TextStats = MEGABYTE, speed: Speed = LAPTOP, **given: Any) -> dict[str, str]:
     """Each reason by its heading."""
     plan = planned(text, speed, **given)
-    assert [line for line in reasons(plan) if line in plan.reasons] == list(plan.reasons)
-    return dict(line.split(": ", 1) for line in plan.reasons)
+    return dict(line.split(": ", 1) for line in reasons_of_shape(plan))
+
+
+def planned_with(
+    start: GPTConfig, text: TextStats = MEGABYTE, init: str = "hf:gpt2", **given: Any
+) -> Planned:
+    """For a training that begins with a model of another program."""
+    brought = {name: value for name, value in vars(start).items() if name not in given}
+    del brought["attention_dropout"]
+    brought.pop("context_length", None)
+    settings = Settings().with_values("given", {"init": init, **given})
+    return plan(text, Machine(LAPTOP), settings.with_values("brought", brought), start)
+
+
+def begun_with(start: GPTConfig, text: TextStats = MEGABYTE, **given: Any) -> dict[str, str]:
+    """Each reason of such a training by its heading."""
+    told = reasons_of_shape(planned_with(start, text, **given))
+    return dict(line.split(": ", 1) for line in told)
 
 
 def numbers(line: str) -> list[float]:
@@ -52,13 +66,14 @@ def test_the_reasons_have_the_numbers_of_the_plan(
     text: TextStats, speed: Speed, minutes: float
 ) -> None:
     plan = planned(text, speed, minutes=minutes)
-    lines = dict(line.split(": ", 1) for line in plan.reasons)
+    told = reasons_of_shape(plan)
+    lines = dict(line.split(": ", 1) for line in told)
     assert list(lines) == HEADINGS
-    assert all(len(line) <= 140 and "\n" not in line and "e+" not in line for line in plan.reasons)
+    assert all(len(line) <= 140 and "\n" not in line and "e+" not in line for line in told)
 
     assert numbers(lines["model"])[:2] == [plan.model.num_layers, plan.model.emb_dim]
     assert numbers(lines["context"])[0] == plan.model.context_length
-    assert numbers(lines["batch"])[0] == plan.batch_size
+    assert numbers(lines["batch"])[0] == plan.settings["batch_size"]
     if text.tokenizer != "char":
         assert numbers(lines["vocabulary"])[0] == plan.model.vocab_size
 
@@ -88,10 +103,12 @@ def test_what_a_reason_says_is_what_decided(text: TextStats, speed: Speed, minut
 
 def test_the_next_larger_model_is_named_and_what_it_lacks() -> None:
     by_time = why(minutes=1)["model"]
-    draft = choose_draft(MEGABYTE, Machine(LAPTOP), Given(minutes=1))
-    assert draft.larger is not None
-    assert f"width {draft.larger.shape.model.emb_dim} would need" in by_time
-    assert f"60 seconds give them {rough(draft.larger.trained_tokens)}" in by_time
+    settings = Settings().with_values("given", {"minutes": 1})
+    chosen = planned(minutes=1).settings
+    place = SIZES.index((chosen["emb_dim"], chosen["num_layers"]))
+    larger = draft_of_size(SIZES[place + 1], MEGABYTE, Machine(LAPTOP), settings)
+    assert f"width {larger.model.emb_dim} would need" in by_time
+    assert f"60 seconds give them {rough(larger.trained_tokens)}" in by_time
     assert "100 steps give them" in why(steps=100)["model"]
     assert "at most 40 readings of the text give them" in why(TextStats(3000))["model"]
 
@@ -110,11 +127,6 @@ def test_the_next_larger_model_is_named_and_what_it_lacks() -> None:
         (REPEATING, {"minutes": 3}, "4,096 tokens: long ones, because the text repeats itself far"),
         (TextStats(20_000), {}, "320 tokens, the fewest that are planned"),
         (TextStats(10**9), {"minutes": 1400}, "16,384 tokens, the most that are planned"),
-        (
-            replace(MEGABYTE, tokenizer="gpt2"),
-            {"tokenizer": "gpt2", "vocab_size": 50_257},
-            "50,257 tokens, those of gpt2",
-        ),
         (replace(MEGABYTE, tokenizer="char"), {"tokenizer": "char"}, "the characters of the text"),
         (
             MEGABYTE,  # learned positions count as parameters, and so the context matters
@@ -139,8 +151,11 @@ def test_context_and_batch_have_the_reasons_that_decided() -> None:
     doubled = why(LARGE, minutes=60)["batch"]
     assert doubled.startswith("8 sequences, because 4 would make more than 6,000 steps: 6,")
     assert why(steps=100)["batch"] == "8 sequences, as usual for a given number of steps"
-    shared = make_plan(MEGABYTE, Machine(LAPTOP, processes=3), Given()).reasons[-1]
-    assert shared == "batch: 6 sequences, the fewest, because there are no more than 6,000 steps"
+    shared = plan_with(MEGABYTE, Machine(LAPTOP, processes=3))
+    assert (
+        reasons_of_shape(shared)[-1]
+        == "batch: 6 sequences, the fewest, because there are no more than 6,000 steps"
+    )
 
 
 def test_what_was_given_by_hand_is_said_to_be_given() -> None:
@@ -152,8 +167,8 @@ def test_what_was_given_by_hand_is_said_to_be_given() -> None:
         "batch": "5 sequences, as given",
     }
     assert why(emb_dim=96, minutes=1)["model"].startswith("4 layers of width 96; 6 of width")
-    start = {"emb_dim": 96, "num_layers": 7, "vocab_size": 700, "context_length": 64}
-    begun = why(init="hf:gpt2", **start)
+    start = GPTConfig(700, emb_dim=96, num_layers=7, num_heads=1, context_length=64)
+    begun = begun_with(start)
     assert begun["model"] == "7 layers of width 96, that of hf:gpt2"
     assert begun["vocabulary"] == "700 tokens, that of hf:gpt2"
 
@@ -163,7 +178,7 @@ def test_of_the_long_context_of_a_model_a_part_is_planned_that_fits_text_and_tim
 
     def begun(longest: int, text: TextStats = MEGABYTE, **given: Any) -> dict[str, str]:
         start = GPTConfig(**shape, context_length=longest)
-        return why(text, init="hf:owner/model", start=start, **shape, **given)
+        return begun_with(start, text, init="hf:owner/model", **given)
 
     of_a_longer = "512 tokens of the 8,192 that the model can read; more need more time and memory"
     assert begun(8192)["context"] == of_a_longer
@@ -175,9 +190,8 @@ def test_of_the_long_context_of_a_model_a_part_is_planned_that_fits_text_and_tim
 
 def test_of_a_model_of_others_no_loss_is_foretold() -> None:
     """The forecast is for models that begin from nothing, and dropout is the model's own."""
-    shape = {"vocab_size": 50_257, "emb_dim": 768, "num_layers": 12, "num_heads": 12}
-    start = GPTConfig(**shape, context_length=1024)
-    plan = planned(init="hf:gpt2", start=start, dropout=0.1, **shape)
+    start = GPTConfig(50_257, emb_dim=768, num_layers=12, num_heads=12, context_length=1024)
+    plan = planned_with(start, init="hf:gpt2", dropout=0.1)
     assert plan.epochs < 1 and plan.bits_per_byte is None
     assert not any(word in line for line in reasons(plan) for word in ("expected", "by heart"))
 
@@ -194,7 +208,9 @@ def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
 
     planned = json.loads(Path("my/plan.json").read_text(encoding="utf-8"))
     made = json.loads(Path("my/config.json").read_text(encoding="utf-8"))
-    assert planned["model"] == made["model"]
+    settings = planned["settings"]
+    for name, value in made["model"].items():
+        assert name not in settings or settings[name]["value"] == value
     told = capsys.readouterr().err
     assert f"context: {made['model']['context_length']} tokens" in told
     assert f"{planned['tokens']:,} pieces of text to train on" in told

@@ -554,7 +554,7 @@ def test_it_is_said_why_workers_are_not_used(
     reason = "several processes share each batch"
     run = train_tiny(num_workers=2, steps=1)
     monkeypatch.setattr("minigpt.training.workers.why_not_shared", lambda *_: reason)
-    monkeypatch.setattr("minigpt.recipe.machine.why_not_shared", lambda *_: reason)
+    monkeypatch.setattr("minigpt.training.workers.why_not_shared", lambda *_: reason)
     assert "not used" not in capsys.readouterr().err
     train_tiny(steps=1)
     resume(run, steps=2)

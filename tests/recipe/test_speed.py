@@ -12,7 +12,7 @@ from torch import Tensor
 
 from minigpt.config import GPTConfig
 from minigpt.model import GPT, flops_per_token
-from minigpt.recipe.speed import _REFERENCE, Speed, measure_speed
+from minigpt.recipe.machine import _REFERENCE, Speed, measure_speed
 from minigpt.training.precision import choose_precision, gain_of_bfloat16
 
 CPU = torch.device("cpu")
@@ -57,7 +57,7 @@ def test_the_costs_of_a_start_and_of_a_token_are_told_apart(
 def test_other_programs_that_take_the_machine_for_moments_do_not_change_what_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.speed._REFERENCE", SMALL)  # only the clock counts here
+    monkeypatch.setattr("minigpt.recipe.machine._REFERENCE", SMALL)  # only the clock counts here
 
     def clock(delay: float) -> Callable[[], float]:
         """Goes on by 10 ms each time that it is read, and by a delay more in six of ten."""

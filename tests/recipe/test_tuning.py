@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.config import GPTConfig
-from minigpt.recipe.given import Given
-from minigpt.recipe.machine import Machine
-from minigpt.recipe.plan import Plan, make_plan
-from minigpt.recipe.speed import Speed
+from minigpt.config import GPTConfig, Settings
+from minigpt.recipe.machine import Machine, Speed
+from minigpt.recipe.plan import Planned, plan
+from minigpt.recipe.report import reasons_of_shape
 from minigpt.recipe.text_stats import TextStats
-from minigpt.recipe.tuning import Tuning, expected_after_tuning, plan_tuning, tuning_rate
+from minigpt.recipe.tuning import expected_after_tuning, tuning_rate
 
 BASE = GPTConfig(4096, context_length=256, emb_dim=256, num_layers=8, num_heads=4)
 LAPTOP = Machine(Speed(flops=9e10, start=2e-3))
@@ -25,14 +24,16 @@ sizes = st.floats(2.5, 9.5).map(lambda power: int(10**power))
 times = st.floats(-1.0, 3.0).map(lambda power: 10**power)
 
 
-def planned(before: float, size: int, processes: int = 1, **changes: Any) -> Plan:
+def planned(before: float, size: int, processes: int = 1, **changes: Any) -> Planned:
     """For a text of so many bytes that the base predicts with `before` bits per byte."""
     text = TextStats(size, validation=size // 9, before=before, bytes_per_token=3.4)
-    brought = asdict(BASE)
+    start = changes.pop("start", BASE)
+    brought = asdict(start)
     for name in ("context_length", "dropout"):
         del brought[name]
-    given = Given.of({"init": "base", "start": BASE, "minutes": 1.0, **brought, **changes})
-    return make_plan(text, replace(LAPTOP, processes=processes), given)
+    settings = Settings().with_values("given", {"init": "base", "minutes": 1.0, **changes})
+    settings = settings.with_values("brought", brought)
+    return plan(text, replace(LAPTOP, processes=processes), settings, start)
 
 
 @given(before=losses, size=sizes, minutes=times, processes=st.sampled_from([1, 3, 8]))
@@ -46,12 +47,12 @@ def test_every_plan_fits_the_model_the_text_and_the_time(
     )  # the rest comes with the model
     assert model == BASE
     assert plan.model.context_length <= min(BASE.context_length, plan.tokens - 1)
-    assert plan.warmup_context <= plan.model.context_length
+    assert plan.settings["warmup_context"] <= plan.model.context_length
     assert 0.0 <= plan.model.dropout <= 0.5
-    assert plan.batch_size % processes == 0
+    assert plan.settings["batch_size"] % processes == 0
     assert plan.steps == 1 or plan.seconds <= 60 * minutes
     assert 0.0 < plan.bits_per_byte <= 8.0
-    assert plan.init == "base" and plan.interpolate
+    assert plan.init == "base" and plan.settings["interpolate"]
 
 
 def test_the_farther_a_text_is_from_what_the_model_has_read_the_more_its_weights_move() -> None:
@@ -96,7 +97,7 @@ def test_a_short_text_shortens_the_context() -> None:
 def test_what_is_given_is_kept(changes: dict[str, Any]) -> None:
     plan = planned(1.8, 100_000, **changes)
     for name, value in changes.items():
-        assert getattr(plan if hasattr(plan, name) else plan.model, name) == value
+        assert plan.settings[name] == value
 
 
 def test_a_given_zero_is_kept_beside_what_the_model_was_trained_with() -> None:
@@ -105,19 +106,15 @@ def test_a_given_zero_is_kept_beside_what_the_model_was_trained_with() -> None:
     assert planned(1.8, 100_000, start=start, dropout=0.0).model.dropout == 0.0
 
 
-def test_a_tuning_has_the_names_of_what_can_be_given() -> None:
-    tuning = plan_tuning(1.8, TextStats(100_000), Given(start=BASE))
-    assert isinstance(tuning, Tuning)
-    assert all(hasattr(Given(), name) for name in asdict(tuning))
-
-
 def test_the_reasons_name_the_model_that_a_training_begins_with() -> None:
     plan = planned(1.8, 100_000)
-    assert plan.reasons[:3] == (
+    assert reasons_of_shape(plan)[:3] == [
         "model: 8 layers of width 256, that of base",
         "vocabulary: 4,096 tokens, that of base",
         "context: 256 tokens, that of base",
+    ]
+    assert (
+        reasons_of_shape(planned(1.8, 100_000, batch_size=5))[3] == "batch: 5 sequences, as given"
     )
-    assert planned(1.8, 100_000, batch_size=5).reasons[3] == "batch: 5 sequences, as given"
-    shorter = planned(1.8, 1_000).reasons[2]
+    shorter = reasons_of_shape(planned(1.8, 1_000))[2]
     assert shorter.endswith("because the text has only 294")

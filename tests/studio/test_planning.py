@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from minigpt import UserError
-from minigpt.data.source import find_source
-from minigpt.recipe.planner import plan_run
-from minigpt.recipe.request import make_request
-from minigpt.recipe.speed import Speed
+from minigpt.recipe.machine import Speed
 from minigpt.studio.texts import planning, settings
 from minigpt.studio.texts import states as text_states
 from minigpt.studio.texts.chosen import checked_settings, options
 from minigpt.studio.texts.folder import SETTINGS, write_json
 from minigpt.system.json_objects import read_object
 from tests.conftest import some_text
+from tests.recipe.plans import plan_of
 
 from .dropped import dropped
 
@@ -35,7 +33,7 @@ def _plan(folder: Path) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def known_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine is not measured for that either; see `known_speed`."""
-    monkeypatch.setattr("minigpt.recipe.planner.choose_precision", lambda *_: "float32")
+    monkeypatch.setattr("minigpt.recipe.choose.choose_precision", lambda *_: "float32")
 
 
 @pytest.fixture
@@ -53,9 +51,7 @@ def test_each_stop_tells_what_a_training_of_so_many_minutes_plans(
     stops = {stop["minutes"]: stop for stop in found["stops"]}
     assert tuple(stops) == planning.MINUTES
 
-    text = {"files": (str(folder / "files"),)}
-    request = make_request(text, {"emb_dim": 64}, {"minutes": 2.0, "seed": 3})
-    plan = plan_run(find_source(request.text), request)
+    plan = plan_of(files=(str(folder / "files"),), emb_dim=64, minutes=2.0, seed=3)
     stop = stops[2]
     assert stop["bits"] == plan.bits_per_byte
     assert stop["seconds_per_step"] == plan.seconds / plan.steps
@@ -75,7 +71,7 @@ def test_beside_a_training_the_newest_speed_that_is_stored_serves(
     _plan(folder)
     _age(folder)
     (stored,) = read_object(folder / "plans.json")["speeds"]
-    monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: 1 // 0)
+    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: 1 // 0)
     run = root / "runs/diary"
     (run / "journal").mkdir(parents=True)
     (run / "journal/alive").touch()
@@ -96,7 +92,7 @@ def test_with_other_settings_the_computer_is_measured_again_only_after_some_minu
     _plan(folder)
     measured = read_object(folder / "plans.json")["speeds"]
     write_json({"seed": 1}, folder / SETTINGS)
-    monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: Speed(1e9, 1e-3))
+    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: Speed(1e9, 1e-3))
     assert _plan(folder)["measured"]
     assert read_object(folder / "plans.json")["speeds"] == measured
 
@@ -143,7 +139,7 @@ def test_settings_that_do_not_fit_are_one_clear_problem(
 def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: Speed(1e8, 1.0))
+    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: Speed(1e8, 1.0))
     write_json({"emb_dim": 512, "num_layers": 8, "batch_size": 8}, folder / SETTINGS)
     stops = _plan(folder)["stops"]
     assert [stop["problem"] is None for stop in stops] == sorted(

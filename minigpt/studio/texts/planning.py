@@ -26,15 +26,15 @@ import torch
 from filelock import FileLock
 
 from ... import UserError
-from ...config import check_fields, count_parameters
+from ...config import Settings, check_fields, count_parameters
 from ...data.source import split
 from ...devices.memory import enough_memory
+from ...recipe.beginning import Beginning, beginning_of, with_base
+from ...recipe.choose import Measured, choose, measure
 from ...recipe.draft import whole_seconds
-from ...recipe.plan import Plan
-from ...recipe.planner import Measured, MeasuredDevice, measure, plan_measured
+from ...recipe.machine import Machine, Speed
+from ...recipe.plan import Planned
 from ...recipe.predictability import bits_by_counting
-from ...recipe.request import Request, make_request
-from ...recipe.speed import Speed
 from ...recipe.texts import read_source
 from ...runs.folder import PLAN
 from ...runs.journal import ALIVE, JOURNAL, SECONDS_SILENT
@@ -102,17 +102,17 @@ def _plan(folder: Path, of: Found) -> None:
 
 def _steps(folder: Path) -> Iterator[Found]:
     """What each step of planning adds to plans.json."""
-    request = _request(folder)
-    source = read_source(request)
+    beginning = _beginning(folder)
+    source = read_source(beginning)
 
     yield {"phase": "measuring"}
     root = folder.parents[1]
     is_beside = _is_training(root)
     stored = _StoredSpeeds(root, oldest=0.0 if is_beside else time.time() - _SECONDS_FRESH)
-    measured = measure(source, request, stored)
+    measured = measure(source, with_base(beginning), stored)
     speeds = stored.used
-    if not speeds and not request.training.lesson:  # a lesson has a fixed speed
-        speeds = [_as_stored(device) for device in measured.devices]
+    if not speeds and not beginning.settings["lesson"]:  # a lesson has a fixed speed
+        speeds = [_as_stored(machine) for machine in measured.machines]
     yield {
         "phase": "planning",
         "measured": not (is_beside and stored.used),
@@ -123,22 +123,27 @@ def _steps(folder: Path) -> Iterator[Found]:
     bytes_per_letter = scan.text_bytes / sum(scan.lengths)
     stops: list[Found] = []
     for minutes in MINUTES:
-        stops.append(_stop(minutes, measured, request, bytes_per_letter))
+        stops.append(_stop(minutes, measured, bytes_per_letter))
         yield {"stops": stops, "share": round(len(stops) / (len(MINUTES) + 1), 2)}
 
-    counting = bits_by_counting(*split(source, request.text))
+    counting = bits_by_counting(*split(source, beginning.settings.text))
     letters = _letters(counting, bytes_per_letter)
     yield {"stops": [stop | {"counting_letters": letters} for stop in stops]}
 
 
-def _request(folder: Path) -> Request:
+def _beginning(folder: Path) -> Beginning:
     """The training that the settings ask for, of no particular number of minutes."""
     chosen = chosen_settings(folder)
-    text = {"files": (str(folder / FILES),), **settings.text_fields(chosen)}
-    return make_request(text, settings.model_fields(chosen), settings.training_fields(chosen))
+    fields = {
+        "files": (str(folder / FILES),),
+        **settings.text_fields(chosen),
+        **settings.model_fields(chosen),
+        **settings.training_fields(chosen),
+    }
+    return beginning_of(Settings.given(fields))
 
 
-def _stop(minutes: float, measured: Measured, request: Request, bytes_per_letter: float) -> Found:
+def _stop(minutes: float, measured: Measured, bytes_per_letter: float) -> Found:
     """What to expect of a training of so many minutes; why not, if they are too few for one."""
     names = (
         "epochs",
@@ -153,7 +158,7 @@ def _stop(minutes: float, measured: Measured, request: Request, bytes_per_letter
     )
     found: Found = {"minutes": minutes, **dict.fromkeys(names), "problem": None}
     try:
-        planned = plan_measured(measured, request.with_minutes(minutes))
+        planned = choose(measured.with_minutes(minutes))
     except UserError as error:
         return found | {"problem": problem(settings.for_window(str(error)), error.kind)}
 
@@ -174,10 +179,10 @@ def _letters(bits: float | None, bytes_per_letter: float) -> float | None:
     return None if bits is None else 2.0 ** (bits * bytes_per_letter)
 
 
-def _seconds(plan: Plan, minutes: float) -> float:
+def _seconds(planned: Planned, minutes: float) -> float:
     """How many seconds after its start the training is done."""
     seconds = 60.0 * minutes
-    return min(whole_seconds(plan.seconds), seconds) if plan.ends_early else seconds
+    return min(whole_seconds(planned.seconds), seconds) if planned.ends_early else seconds
 
 
 # The speed that was measured before
@@ -227,12 +232,12 @@ class _StoredSpeeds:
         yield from (speed for speed in stored if speed.get("time", 0.0) > self._oldest)
 
 
-def _as_stored(found: MeasuredDevice) -> Found:
+def _as_stored(machine: Machine) -> Found:
     """A speed that was measured just now."""
     return {
-        "device": found.device.type,
-        "precision": found.precision,
-        "speed": None if found.speed is None else asdict(found.speed),
+        "device": torch.device(machine.device).type,
+        "precision": machine.precision,
+        "speed": None if machine.speed is None else asdict(machine.speed),
         "time": time.time(),
     }
 

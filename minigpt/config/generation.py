@@ -1,0 +1,69 @@
+"""How a text is generated, and how a trained model is run."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .checked import (
+    ANY_SEED,
+    Checked,
+    Count,
+    Factor,
+    Natural,
+    Penalty,
+    Samples,
+    SeedOrAny,
+    Share,
+    Temperature,
+    TopP,
+    is_utf8,
+    require,
+    setting,
+)
+
+
+@dataclass(frozen=True)
+class SampleConfig(Checked):
+    """How a text is generated."""
+
+    max_new_tokens: Natural = setting(300, "how many tokens to write at most")
+    temperature: Temperature = setting(
+        0.8, "below 1 favours likely tokens, above 1 evens them out; 0: always the likeliest"
+    )
+    top_k: Count | None = setting(None, "choose only among this many of the likeliest tokens")
+    top_p: TopP | None = setting(
+        None, "choose only among the likeliest tokens that together have this probability"
+    )
+    min_p: Share | None = setting(
+        None, "leave out tokens less likely than this share of the likeliest one's probability"
+    )
+    repetition_penalty: Factor = setting(
+        1.0, "above 1, such as 1.1, avoids tokens that the prompt or the text already has"
+    )
+    presence_penalty: Penalty = setting(
+        0.0, "subtracted from the logit of a token that has been written"
+    )
+    frequency_penalty: Penalty = setting(
+        0.0, "subtracted from a token's logit each time that it was written"
+    )
+    stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
+    whole_sentences: bool = setting(
+        False, "go on to the end of the sentence, for at most 200 tokens more"
+    )
+    samples: Samples = setting(1, "number of continuations, written side by side")
+    seed: SeedOrAny | None = setting(
+        None, "the same seed writes the same text; random if unset or -1"
+    )
+
+    def _check(self) -> None:
+        if self.seed == ANY_SEED:
+            object.__setattr__(self, "seed", None)
+        is_right = all(text and is_utf8(text) for text in self.stop)
+        require(self, "stop", is_right, "texts, none empty")
+
+
+@dataclass(frozen=True)
+class InferenceConfig(Checked):
+    """How a trained model is run."""
+
+    device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
+    precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16 is faster on a GPU")

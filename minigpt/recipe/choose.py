@@ -1,0 +1,215 @@
+"""Measures a text and the machine, and chooses among plans: with what a training begins, and on
+which device it runs. A plan is made for each possibility, and the one is taken that is expected to
+end lowest.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from .. import UserError
+from ..config import PARTS, GPTConfig
+from ..data.source import Source, check_short_text, held_out, split
+from ..training import distributed
+from ..training.messages import say
+from ..training.precision import choose_precision
+from . import induction, rules
+from .beginning import Beginning
+from .first_loss import first_loss
+from .machine import LESSON, Machine, Speed, count_workers, measure_speed
+from .plan import Planned, has_time_for_a_step, plan
+from .text_stats import TextStats, measure_text
+from .tuning import is_worthwhile, knows_language
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What plans for a text are made from."""
+
+    beginnings: tuple[Beginning, ...]  # with the text as each sees it; the second, if any, the base
+    machines: tuple[Machine, ...]  # where there is a choice, the GPU and then the CPU
+    held_out: tuple[str, ...]  # what is validated on, a name for each file of it
+
+    def with_minutes(self, minutes: float) -> "Measured":
+        """The same for so many minutes."""
+        beginnings = tuple(beginning.with_minutes(minutes) for beginning in self.beginnings)
+        return replace(self, beginnings=beginnings)
+
+
+StoredSpeed = Callable[[torch.device, str, int], Speed | None]  # device, precision, num_workers
+
+
+def measure(
+    source: Source,
+    beginnings: tuple[Beginning, ...],
+    stored_speed: StoredSpeed = lambda *_: None,
+) -> Measured:
+    """Measure the text, and the machine where there is no `stored_speed` of it."""
+    asked, *others = beginnings
+    settings = asked.settings
+    text = measure_text(source, settings.text, settings["tokenizer"], can_copy=_can_copy(asked))
+    own = _text_for(asked, text, source) or text
+    # What does not fit together is refused before the machine is measured.
+    plan(own, Machine(None, distributed.world_size()), settings, asked.config)
+
+    machines = tuple(_machines(asked, stored_speed))
+    seen = [replace(asked, text=own)]
+    for other in others:
+        known = _text_for(other, text, source)
+        if known is not None:
+            seen.append(replace(other, text=known))
+    return Measured(tuple(seen), machines, held_out(source, settings.text))
+
+
+def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStats | None:
+    """A text as it is for the model that a training begins with. None if there is no such model,
+    the text is too short for it, or the model is another program's: then the usual rules serve."""
+    model = beginning.model
+    settings = beginning.settings
+    if model is None or not model.is_run:
+        return None
+    try:
+        check_short_text(source, settings.text, settings.get("context_length"), model.tokenizer)
+    except UserError:
+        return None
+
+    _, validation = split(source, settings.text)
+    found = first_loss(model, validation)
+    if found is None:
+        return None
+    return replace(text, before=found.bits_per_byte, bytes_per_token=found.bytes_per_token)
+
+
+def _machines(asked: Beginning, stored_speed: StoredSpeed) -> Iterator[Machine]:
+    """Where a training may run."""
+    settings = asked.settings
+    processes = distributed.world_size()
+    device = distributed.device_of_rank(settings["device"])
+    has_choice = settings["device"] == "auto" and processes == 1
+    devices = [device]
+    if has_choice and device.type != "cpu":
+        devices.append(torch.device("cpu"))
+
+    has_shape = not (settings.is_open("emb_dim") or settings.is_open("num_layers"))
+    needs_speed = len(devices) > 1 or not has_shape or settings["steps"] is None
+    for device in devices:
+        num_workers = count_workers(
+            settings.get("num_workers"),
+            device=device,
+            compile=settings["compile"],
+            attention_dropout=settings["attention_dropout"],
+        )
+        precision = choose_precision(settings["precision"], device)
+        speed = None
+        if settings["lesson"]:
+            speed = LESSON
+        elif needs_speed:
+            speed = stored_speed(device, precision, num_workers)
+            speed = speed or _measured_speed(device, precision, num_workers)
+        name = device.type if processes > 1 else str(device)
+        yield Machine(speed, processes, num_workers, name, precision)
+
+
+def _measured_speed(device: torch.device, precision: str, num_workers: int) -> Speed:
+    what = "this machine" if device.type == "cpu" else str(device)
+    say(f"measuring {what} ...")
+    return measure_speed(device, getattr(torch, precision), num_workers)
+
+
+def _can_copy(asked: Beginning) -> bool:
+    """Whether the model begins with an induction circuit. Where its size is not given, the usual
+    size is assumed."""
+    settings = asked.settings
+    if settings["embedding_init"] != "text":
+        return False
+
+    names = ["architecture", *PARTS, "num_layers"]
+    if not settings.is_open("emb_dim"):
+        names += ["emb_dim", "num_heads", "num_kv_heads", "head_dim"]
+        settings = settings.planned(num_heads=rules.plan_heads(settings["emb_dim"]))
+    fields = {name: settings[name] for name in names if not settings.is_open(name)}
+    model = GPTConfig(vocab_size=1, context_length=1, **fields)
+    return induction.reserved_components(model, settings["tokenizer"]) > 0
+
+
+# The choice
+
+
+def choose(measured: Measured) -> Planned:
+    """The plan for the device and the beginning that are expected to end lowest.
+
+    A training that may begin with the base does so if that is expected to end with a lower loss. If
+    nobody named a device and there is a GPU, the plan is for the GPU or the CPU: where the training
+    is expected to end with a lower loss or, if the losses are alike, sooner.
+    """
+    plans = [_plan_on(machine, measured) for machine in measured.machines]
+    planned = plans[0]
+    if len(plans) == 2:
+        on_gpu, on_cpu = plans
+        planned = better_plan(on_gpu, on_cpu)
+        planned = replace(planned, why_device=why_device(planned, on_gpu, on_cpu))
+    return replace(planned, held_out=measured.held_out).checked()
+
+
+def _plan_on(machine: Machine, measured: Measured) -> Planned:
+    """The plan for one machine. Settings follow from its rounded speed, so that the same machine
+    plans the same ones again; the forecast is for the speed that was measured."""
+    rounded = machine.rounded()
+    beginning, from_nothing, with_base = _choose_beginning(rounded, measured)
+    assert beginning.text is not None
+    planned = plan(
+        beginning.text,
+        rounded,
+        beginning.settings,
+        beginning.config,
+        forecast_by=machine,
+    )
+    return replace(planned, from_nothing=from_nothing, with_base=with_base)
+
+
+def _choose_beginning(
+    machine: Machine, measured: Measured
+) -> tuple[Beginning, float | None, float | None]:
+    """What to begin with, and the losses to expect from nothing and with the base if there was a
+    choice between these two."""
+    asked, *others = measured.beginnings
+    if not others:
+        return asked, None, None
+
+    (base,) = others
+    assert asked.text is not None and base.text is not None
+    tuned = plan(base.text, machine, base.settings, base.config)
+    if not has_time_for_a_step(tuned):
+        return asked, None, None
+
+    with_base = tuned.bits_per_byte
+    from_nothing = plan(asked.text, machine, asked.settings).bits_per_byte
+    before = base.text.before
+    assert before is not None and with_base is not None and from_nothing is not None
+    if not knows_language(before, from_nothing):
+        with_base = before  # it would have to forget first what it knows
+    chosen = base if is_worthwhile(with_base, from_nothing) else asked
+    return chosen, from_nothing, with_base
+
+
+def better_plan(on_gpu: Planned, on_cpu: Planned) -> Planned:
+    """The plan that is expected to end lower or, if they end alike, sooner."""
+    return min(on_gpu, on_cpu, key=_expected)
+
+
+def _expected(planned: Planned) -> tuple[float, float]:
+    """The loss that a plan is expected to reach, if that is known, and its seconds a token."""
+    return round(planned.bits_per_byte or 0.0, 2), planned.seconds / planned.trained_tokens
+
+
+def why_device(chosen: Planned, on_gpu: Planned, on_cpu: Planned) -> str:
+    """Why one of two plans is chosen, in a line."""
+    model = chosen.model
+    tokens = chosen.settings["batch_size"] * model.context_length
+    gpu = on_gpu.machine.device
+    size = f"{rules.parameters_to_train(model) / 1e6:.1f} M parameters"
+    ratio = on_cpu.machine.seconds(model, tokens) / on_gpu.machine.seconds(model, tokens)
+    if chosen is on_gpu:
+        return f"training on {gpu}: for {size} it is {ratio:.1f} times as fast as the processor"
+    return f"{gpu} is here, but for {size} the processor is {1 / ratio:.1f} times as fast"
