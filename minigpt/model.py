@@ -6,7 +6,6 @@ comes from `minigpt.attention`.
 
 import functools
 import math
-import threading
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .attention import KeyValueCache, MultiHeadAttention
-from .attention.fused import is_transformed, linear_cross_entropy
+from .attention.fused import Dropout, linear_cross_entropy
 from .config import GPT_NAME, GPTConfig, named_shapes, weight_shapes
 from .networks import difference, named_parameters, unwrapped
 from .parts.norms import NORMS
@@ -25,32 +24,6 @@ Caches = list[KeyValueCache]
 # Logits computed at once in an evaluation: on a CPU they stay in the cache.
 _LOGITS_ON_CPU = 1 << 20
 _LOGITS_ON_GPU = 1 << 24
-
-randomness = threading.local()  # a thread's dropout is drawn by its `generator`, or by torch's
-
-
-class Dropout(nn.Dropout):
-    """Zeroes activations with probability p and scales up the rest (Srivastava et al. 2014).
-
-    On a CPU most of the cost is drawing random numbers. So there one random byte decides about
-    each activation, and p is rounded to a multiple of 1/256.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map any shape to itself."""
-        if x.device.type != "cpu" or not self.training or is_transformed():
-            return super().forward(x)
-
-        dropped = min(round(256 * self.p), 255)
-        if dropped == 0:
-            return x
-
-        count = -(-x.numel() // 8)
-        generator = getattr(randomness, "generator", None)
-        own = {} if generator is None else {"generator": generator}
-        words = torch.randint(-(2**63), 2**63 - 1, (count,), **own)
-        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
-        return x * kept * (256 / (256 - dropped))
 
 
 class FeedForward(nn.Module):

@@ -14,8 +14,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from minigpt.attention import fused
+from minigpt.attention.fused import Dropout
 from minigpt.config import GPTConfig, count_parameters, named_shapes
-from minigpt.model import GPT, Dropout, flops_per_token
+from minigpt.model import GPT, flops_per_token
 
 from .networks import configs
 

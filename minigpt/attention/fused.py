@@ -1,11 +1,13 @@
-"""Fast forms of a few functions for training on a CPU, each with its gradient written out.
+"""Fast forms of attention, cross-entropy and dropout for training on a CPU.
 
-They pass over memory less often than torch does, and compute less. The plain expression of each is
-used on other devices, in compiled code and under the transforms of torch.func. It is used for the
-gradient of a gradient, too, of which the fast form would give only a part.
+They pass over memory less often than torch does, and compute less; attention and cross-entropy have
+their gradients written out. The plain expression of each is used on other devices, in compiled code
+and under the transforms of torch.func. It is used for the gradient of a gradient, too, of which the
+fast form would give only a part.
 """
 
 import math
+import threading
 from typing import Any
 
 import torch
@@ -28,6 +30,8 @@ _LONGEST = 256  # sequence whose attention weights are kept for the backward pas
 _EXPLICIT_ON = ("mps",)
 
 _IGNORED = -100  # a target that does not count, as in torch's cross_entropy
+
+randomness = threading.local()  # a thread's dropout is drawn by its `generator`, or by torch's
 
 
 def attention(
@@ -104,6 +108,30 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     wide = torch.promote_types(logits.dtype, torch.float32)
     total = F.cross_entropy(logits.to(wide), targets, reduction="sum", ignore_index=_IGNORED)
     return total / (targets != _IGNORED).sum().clamp(min=1)
+
+
+class Dropout(nn.Dropout):
+    """Zeroes activations with probability p and scales up the rest (Srivastava et al. 2014).
+
+    On a CPU most of the cost is drawing random numbers. So there one random byte decides about
+    each activation, and p is rounded to a multiple of 1/256.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map any shape to itself."""
+        if x.device.type != "cpu" or not self.training or is_transformed():
+            return super().forward(x)
+
+        dropped = min(round(256 * self.p), 255)
+        if dropped == 0:
+            return x
+
+        count = -(-x.numel() // 8)
+        generator = getattr(randomness, "generator", None)
+        own = {} if generator is None else {"generator": generator}
+        words = torch.randint(-(2**63), 2**63 - 1, (count,), **own)
+        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
+        return x * kept * (256 / (256 - dropped))
 
 
 def is_transformed() -> bool:

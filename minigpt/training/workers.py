@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from ..attention.fused import Dropout, randomness
 from ..config import TrainConfig
-from ..model import Dropout, randomness
 from .distributed import world_size
 
 Item = TypeVar("Item")

@@ -15,8 +15,9 @@ from torch.func import functional_call, grad, hessian, jacrev, jvp, vmap
 from torch.nn import functional as F
 
 from minigpt.attention import MultiHeadAttention
+from minigpt.attention.fused import Dropout
 from minigpt.config import GPTConfig
-from minigpt.model import GPT, Dropout
+from minigpt.model import GPT
 
 from .examples import CONTEXT, D_IN, EXTRAS, attention, every_extra, normal
 

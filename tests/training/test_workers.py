@@ -12,8 +12,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from minigpt.attention.fused import Dropout, randomness
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.model import GPT, Dropout, randomness
+from minigpt.model import GPT
 from minigpt.runs.folder import CHECKPOINT, METRICS, read_config, read_metrics
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST
