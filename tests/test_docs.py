@@ -65,6 +65,14 @@ def test_the_files_that_how_the_pieces_fit_names_exist() -> None:
         assert is_there or (ROOT / name).exists(), name
 
 
+def test_what_is_to_be_read_first_is_read_in_a_sitting() -> None:
+    text = (ROOT / "docs/pieces.md").read_text(encoding="utf-8")
+    section = text.partition("## Read these")[2].partition("\n## ")[0]
+    files = re.findall(r"^\d\. \[([\w/]+\.py)\]", section, re.M)
+    lines = [len((ROOT / "minigpt" / file).read_text("utf-8").splitlines()) for file in files]
+    assert len(files) == 7 and sum(lines) <= 2000
+
+
 def test_the_files_of_code_that_documents_name_exist() -> None:
     folders = ("minigpt", "benchmarks", "tests", "notebooks", "docs", "data")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
