@@ -114,7 +114,7 @@ def short_ends() -> Iterator[None]:
     """A training writes little, and at its end draws no picture and does not look for copies, which
     take longer than a tiny training, unless a test asks for it; processes of their own do."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(reports, "draw_losses", lambda *_: None)
+        monkeypatch.setattr(reports, "draw_losses", lambda *_, **__: None)
         monkeypatch.setattr(recipe_run, "say_copied", lambda *_: None)
         for length in LENGTHS_OF_TEXTS:
             monkeypatch.setattr(samples, length, 8)

@@ -70,7 +70,9 @@ class Samples:
 
     def on_evaluation(self, trainer: Training, figures: Figures) -> None:
         beginning = trainer.config.sample_prompt or _usual_prompt(trainer)
-        text = _written(trainer, beginning, _TOKENS_OF_EVALUATION)
+        writer = writer_of(trainer)
+        seed = trainer.config.seed
+        text = writer.generate(beginning, max_new_tokens=_TOKENS_OF_EVALUATION, seed=seed)
         say_text_of_a_model(text)
         journal = trainer.folder.journal
         if journal is not None:
@@ -88,7 +90,9 @@ class Samples:
             return
         start = time.monotonic()
         with evaluating(trainer.model):
-            text = _written(trainer, self._beginning, _TOKENS)
+            writer = writer_of(trainer)
+            seed = trainer.config.seed
+            text = writer.generate(self._beginning, max_new_tokens=_TOKENS, seed=seed)
             row = self._row(trainer, self._beginning, text, is_evaluation=False)
             journal.add_text(row)
 
@@ -119,12 +123,6 @@ class Samples:
             "unknown": unknown,
             **_looks(trainer, beginning),
         }
-
-
-def _written(trainer: Training, beginning: str, tokens: int) -> str:
-    """What the model in its present state writes."""
-    writer = writer_of(trainer)
-    return writer.generate(beginning, max_new_tokens=tokens, seed=trainer.config.seed)
 
 
 def _looks(trainer: Training, beginning: str) -> dict[str, Any]:

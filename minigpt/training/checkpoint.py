@@ -99,7 +99,7 @@ class Learner:
         states = []
         for i, optimizer in enumerate(self.optimizers):
             groups = zip(optimizer.param_groups, self.beginning[i], strict=True)
-            changed = [_changed(_settings(group), before) for group, before in groups]
+            changed = [_changed(group, before) for group, before in groups]
             kept = optimizer.state_dict()["state"]
             state = {
                 "changed": _packed(changed, f"optimizer.{i}.groups", tensors),
@@ -151,7 +151,11 @@ def save_checkpoint(folder: Path, learner: Learner, state: TrainingState) -> Non
     """
     held = learner.tensors()
     about = learner.optimizer_states(held)
-    tensors = {name: _as_written(tensor) for name, tensor in held.items()}
+    tensors = {}
+    for name, tensor in held.items():  # numpy has no bfloat16; float32 holds each of its numbers
+        on_cpu = tensor.cpu()
+        tensors[name] = on_cpu.float() if on_cpu.dtype == torch.bfloat16 else on_cpu
+
     metadata = {
         "state": json.dumps(dataclasses.asdict(state)),
         "optimizers": json.dumps(about),
@@ -166,12 +170,6 @@ def save_checkpoint(folder: Path, learner: Learner, state: TrainingState) -> Non
 
     last.parent.mkdir(exist_ok=True)
     save_tensors(tensors, last, metadata, make_room)
-
-
-def _as_written(tensor: Tensor) -> Tensor:
-    """On a CPU, and of a type that numpy knows: float32 holds every bfloat16 exactly."""
-    tensor = tensor.cpu()
-    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
 
 
 def load_checkpoint(folder: Path, learner: Learner) -> tuple[TrainingState, list[str]]:
@@ -280,7 +278,7 @@ def _checksum(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
 # What an optimizer keeps, as JSON and named tensors
 
 
-def _identity(optimizer: Optimizer, names: Mapping[Tensor, str]) -> dict[str, Any]:
+def _identity(optimizer: Optimizer, names: Mapping[nn.Parameter, str]) -> dict[str, Any]:
     """What an optimizer has in common with the one whose state it can take over."""
     parameters = [[names[p] for p in group["params"]] for group in optimizer.param_groups]
     return {"class": type(optimizer).__name__, "parameters": parameters}
@@ -291,14 +289,18 @@ def _settings(group: dict[str, Any]) -> dict[str, Any]:
     return {key: copy.copy(value) for key, value in group.items() if key not in ("params", "lr")}
 
 
-def _changed(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in now.items() if not _equal(value, before.get(key))}
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return torch.equal(one, other)
-    return bool(one == other)
+def _changed(group: dict[str, Any], beginning: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a group that are not as they were at the beginning."""
+    changed = {}
+    for key, value in _settings(group).items():
+        before = beginning.get(key)
+        if isinstance(value, Tensor) and isinstance(before, Tensor):
+            is_same = torch.equal(value, before)
+        else:
+            is_same = bool(value == before)
+        if not is_same:
+            changed[key] = value
+    return changed
 
 
 def _packed(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:

@@ -161,6 +161,14 @@ def on_main(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return result
 
 
+def of_main(value: T) -> T:
+    """The value that rank 0 has, on all ranks."""
+    values = [value]
+    if world_size() > 1:
+        dist.broadcast_object_list(values, src=0)
+    return values[0]
+
+
 def on_all(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function on every rank. If it raises UserError or OSError on any of them, all ranks
     raise the error of the lowest of these ranks."""

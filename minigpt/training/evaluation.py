@@ -20,8 +20,8 @@ from ..data.batches import Batch, Batches, Window, stacked
 from ..networks import evaluating
 from . import distributed, workers
 from .checkpoint import TrainingState
-from .limits import TrainingLimits
 from .loss import token_cross_entropy
+from .pace import Pace
 from .precision import autocast, dtype_of
 
 _FEWEST_WINDOWS = 4  # to evaluate on
@@ -82,7 +82,7 @@ class Validation:
         """The seconds that an evaluation on at most `max_tokens` takes; 0 before :meth:`plan`."""
         return self._seconds_per_token * self.count(max_tokens)
 
-    def plan(self, state: TrainingState, config: TrainConfig, limits: TrainingLimits) -> None:
+    def plan(self, state: TrainingState, config: TrainConfig, pace: Pace) -> None:
         """Measure how long an evaluation takes. In a new training by time, choose how many tokens
         to evaluate on, so that all evaluations together take a tenth of it."""
         # As many windows at once as later, so that a lack of memory shows now.
@@ -98,7 +98,7 @@ class Validation:
             return
         state.eval_tokens = config.eval_tokens
         if config.steps is None:
-            left = max(limits.seconds_to_deadline(), 0.0)
+            left = max(pace.seconds_to_deadline(), 0.0)
             seconds = 0.1 * left / config.num_evals
             fewest = _FEWEST_WINDOWS * self._context_length
             affordable = max(fewest, int(seconds / self._seconds_per_token))

@@ -187,11 +187,6 @@ class RunFolder:
         """Whether somebody has moved or deleted the folder."""
         return self.path is not None and not self.path.is_dir()
 
-    def check_is_there(self) -> None:
-        """Refuse to go on if the folder is gone."""
-        if self.is_gone():
-            raise self.gone()
-
     def gone(self) -> UserError:
         """The error for a folder that is gone."""
         what = "somebody has moved or deleted it, and nothing can be saved"
@@ -244,9 +239,11 @@ class RunFolder:
         with self._best.in_place(model), contextlib.suppress(OSError):  # the first has been told
             distributed.on_main(save_weights, model, aside, best=_figures_of_best(state))
 
-    def check_best(self, model: nn.Module, state: TrainingState) -> None:
-        """Raise a UserError if the best weights are not where they belong; if possible, they are
-        put aside first."""
+    def check_end(self, model: nn.Module, state: TrainingState) -> None:
+        """Raise a UserError if a training ends without its folder, or if the best weights are not
+        where they belong; if possible, they are put aside first."""
+        if distributed.on_main(self.is_gone):
+            raise self.gone()
         if self.path is None or self._best is None:
             return
         self.put_best_aside(model, state)
@@ -286,7 +283,7 @@ class RunFolder:
         start = time.monotonic()
         check_weights(learner.model)
         is_written = distributed.on_main(self.write, "the checkpoint", write)
-        took = distributed.on_main(lambda: time.monotonic() - start)
+        took = distributed.of_main(time.monotonic() - start)
         interval = max(config.checkpoint_seconds, took / _SAVING_SHARE)
         self._next_checkpoint = state.seconds + took + interval
         return is_written

@@ -66,13 +66,6 @@ def _print(line: str) -> None:
             sys.stderr.flush()
 
 
-def _is_terminal() -> bool:
-    """Whether standard error is a terminal; it may also be closed, or may never have been open."""
-    with contextlib.suppress(ValueError, AttributeError):
-        return sys.stderr.isatty()
-    return False
-
-
 def duration(seconds: float) -> str:
     """In seconds, minutes or hours, whichever reads better, in three digits."""
     if seconds < 100:
@@ -119,5 +112,7 @@ class ToldBar:
 
 def bar(**how: Any) -> tqdm:
     """A bar at a terminal. If that goes away, tqdm stops drawing it."""
-    is_hidden = not _is_terminal()
+    is_hidden = True  # standard error may be closed, or may never have been open
+    with contextlib.suppress(ValueError, AttributeError):
+        is_hidden = not sys.stderr.isatty()
     return tqdm(file=sys.stderr, disable=is_hidden, leave=False, dynamic_ncols=True, **how)

@@ -4,6 +4,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -163,7 +164,7 @@ class Muon(torch.optim.Optimizer):
                 if not self.state[p]:
                     self.state[p]["momentum"] = torch.zeros_like(p)
 
-            matrices.sort(key=lambda p: tuple(p.shape))  # each worker gets its share of every shape
+            matrices.sort(key=attrgetter("shape"))  # each worker gets its share of every shape
             n = min(workers.count(), len(matrices))
             shares = [matrices[k::n] for k in range(n)]
             workers.compute(partial(self._update, group), shares)

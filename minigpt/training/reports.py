@@ -187,11 +187,7 @@ class Picture:
             return
         self._drawn = time.monotonic()
         marks = {"expected": figures.get(EXPECTED), "counting": figures.get(COUNTING)}
-
-        def draw(folder: Path) -> None:
-            draw_losses(folder, marks)
-
-        trainer.folder.write("the picture", draw)
+        trainer.folder.write("the picture", partial(draw_losses, marks=marks))
 
 
 def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:
@@ -250,7 +246,7 @@ def _draw(folder: Path, evaluations: list[dict[str, Any]], marks: dict[str, floa
     axes.grid(alpha=0.3)
     axes.legend(loc="upper right")
     figure.text(0.03, 0.03, _CAPTION, fontsize=7.5, color="dimgrey")
-    replace(folder / PICTURE, lambda new: figure.savefig(new, format="png", dpi=120))
+    replace(folder / PICTURE, partial(figure.savefig, format="png", dpi=120))
 
 
 def _smooth(losses: np.ndarray) -> np.ndarray:

@@ -24,9 +24,9 @@ from .divergence import Diverged, advice, check_finite, check_weights
 from .evaluation import Validation
 from .folder import RunFolder
 from .interruption import GracefulStop, Interrupted
-from .limits import Speedometer, TrainingLimits
 from .loss import LossFunction
 from .optimizer import OptimizersOf, chosen_optimizers
+from .pace import Pace
 from .reports import usual_callbacks
 from .schedule import Schedule
 from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
@@ -184,8 +184,7 @@ class Trainer:
         deadline = self.started + 60 * self.config.minutes - self._reserve
         steps_in_epoch = len(self.dataset.train) / self.tokens_per_step
 
-        self._limits = TrainingLimits(self.config, deadline, steps_in_epoch)
-        self._speedometer = Speedometer(self.tokens_per_step)
+        self._pace = Pace(self.config, deadline, steps_in_epoch, self.tokens_per_step)
         self._callbacks = CallbackList(self._given_callbacks, distributed.is_main())
         self._tell_journal()
 
@@ -217,13 +216,13 @@ class Trainer:
     def _prepare(self) -> None:
         """Find out how much time there is."""
         state = self.state
-        self._validation.plan(state, self.config, self._limits)
+        self._validation.plan(state, self.config, self._pace)
         at_end = seconds_at_end(self._learner, self._validation, state.eval_tokens)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        self._limits.begin(state.seconds, at_end, parameters)
+        self._pace.begin(state.seconds, at_end, parameters)
 
         # A run that is continued for longer than planned has its evaluations spread anew.
-        begun = self._limits.done(state.step, state.seconds)
+        begun = self._pace.done(state.step, state.seconds)
         due = math.floor(begun * self.config.num_evals)
         state.evaluations = min(state.evaluations, due)
 
@@ -244,8 +243,7 @@ class Trainer:
                 self._save()
 
             if done >= 1.0:
-                distributed.on_main(self.folder.check_is_there)
-                self.folder.check_best(self.model, self.state)
+                self.folder.check_end(self.model, self.state)
                 return
             if self.folder.is_checkpoint_due(self.state):
                 self.folder.write_best_again(self.model, self.state)
@@ -264,7 +262,7 @@ class Trainer:
 
         # What one process has noticed, all of them have to act on.
         noticed = (
-            self._limits.seconds() if distributed.is_main() else 0.0,
+            self._pace.seconds() if distributed.is_main() else 0.0,
             stop.signal_number,
             journal is not None and journal.is_stop_asked,
             self._callbacks.wants_stop,
@@ -279,7 +277,7 @@ class Trainer:
         if any_failed:
             self._raise_failure()
 
-        done = 1.0 if wants_stop else self._limits.done(state.step, state.seconds)
+        done = 1.0 if wants_stop else self._pace.done(state.step, state.seconds)
         if (signal_number or stop_asked) and done < 1.0:
             is_saved = self._save_unfinished()  # before a word is said
             raise Interrupted(int(signal_number), saved=is_saved)
@@ -289,10 +287,10 @@ class Trainer:
         """Take a step, before which a share of the training is done, and report it."""
         state = self.state
         result = self._descent.step(state, done)
-        self._speedometer.note(state.step)
+        self._pace.note(state.step)
 
-        seconds = self._limits.seconds()
-        done = self._limits.done(state.step, seconds)
+        seconds = self._pace.seconds()
+        done = self._pace.done(state.step, seconds)
         self.figures |= {
             "loss": result.loss,
             "bits_per_byte": result.bits_per_byte,
@@ -333,7 +331,7 @@ class Trainer:
             }
             with evaluating(self.model):
                 self._report("on_evaluation", done)
-            self._speedometer.pause()
+            self._pace.pause()
 
         self._check_callbacks()
         if state.finished:
@@ -345,7 +343,7 @@ class Trainer:
 
     def _save(self) -> None:
         """Write a checkpoint. What has passed since the last step counts: an evaluation, mostly."""
-        self.state.seconds = distributed.on_main(self._limits.seconds)
+        self.state.seconds = distributed.of_main(self._pace.seconds())
         if self.folder.save_checkpoint(self._learner, self.state, self.config):
             self._callbacks.call("on_save", self)
             self._check_callbacks()
@@ -371,7 +369,7 @@ class Trainer:
         return {
             "train_loss": self.state.train_loss,
             "train_bits_per_byte": self.state.train_bits_per_byte,
-            "tokens_per_second": round(self._speedometer.speed, 1),
+            "tokens_per_second": round(self._pace.speed, 1),
         }
 
     def _report(self, event: str, done: float) -> None:

@@ -3,7 +3,8 @@ the best ones, and put in the place of the network's own while they are evaluate
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +14,11 @@ from ..networks import named_parameters, tensors_of
 _MEMORY = 0.1  # of the steps so far
 
 
+@dataclass(eq=False)
 class Weights:
-    """Tensors of a network.
+    """Tensors of a network, by their names in it; a tensor with two names is there once."""
 
-    Attributes:
-        tensors: by their names in the network; a tensor with two names is there once.
-    """
-
-    def __init__(self, tensors: Mapping[str, Tensor]):
-        self.tensors = dict(tensors)
+    tensors: dict[str, Tensor]
 
     @classmethod
     def trained(cls, model: nn.Module) -> "Weights":

@@ -521,17 +521,17 @@ def test_a_run_that_is_continued_is_drawn_with_what_is_expected_of_all_of_it(
     known_kind: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    marks: list[float | None] = []
+    found: list[float | None] = []
     monkeypatch.setattr(
         "minigpt.training.reports.draw_losses",
-        lambda folder, drawn: marks.append(drawn["expected"]),
+        lambda folder, marks: found.append(marks["expected"]),
     )
     run = train_tiny(steps=1)
     expected = json.loads((run / PLAN).read_text())["bits_per_byte"]
     resume(run, steps=2)
     (run / PLAN).write_text("[]")
     resume(run, steps=3)
-    first, longer, without_plan = marks
+    first, longer, without_plan = found
     assert first == expected and longer is not None and longer < expected
     assert without_plan is None
 

@@ -28,8 +28,8 @@ from minigpt.tokenizer import CharacterTokenizer, Tokenizer, make_tokenizer
 from minigpt.training import distributed
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Totals, Validation, evaluate_windows, predictions
-from minigpt.training.limits import TrainingLimits
 from minigpt.training.loss import Loss, token_cross_entropy
+from minigpt.training.pace import Pace
 from minigpt.training.step import BatchResult, set_gradients
 
 from ..conftest import TINY, tiny_settings
@@ -143,8 +143,8 @@ def test_the_time_of_an_evaluation_is_reckoned_by_the_tokens_that_it_reads(
     lengths = torch.tensor(tokenizer.byte_lengths())
     batches = make_batches(dataset, config, context_length=16)
     validation = Validation(model, batches, config, context_length=16, byte_lengths=lengths)
-    limits = TrainingLimits(config, deadline=0.0, steps_in_epoch=100)
-    validation.plan(TrainingState(), config, limits)
+    pace = Pace(config, deadline=0.0, steps_in_epoch=100, tokens_per_step=32)
+    validation.plan(TrainingState(), config, pace)
     for most in (40, 2000):
         before = Clock.seconds
         validation.evaluate(most)

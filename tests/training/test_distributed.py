@@ -64,7 +64,7 @@ from minigpt.training.interruption import Interrupted
 from minigpt.training.weights import WeightAverage
 from minigpt.recipe.run import resume_run
 
-minigpt.training.reports.draw_losses = minigpt.recipe.run.say_copied = lambda *a: None
+minigpt.training.reports.draw_losses = minigpt.recipe.run.say_copied = lambda *a, **k: None
 RANK, SETTINGS, plain_update = int(os.environ["RANK"]), {SETTINGS!r}, WeightAverage.update
 
 def at_step(number, action):

@@ -24,7 +24,7 @@ from minigpt.runs.found import load_run
 from minigpt.training.candidates import SHARES_TRIED, best_share, tokens_to_search
 from minigpt.training.checkpoint import LAST, read_state
 from minigpt.training.evaluation import evaluate_windows
-from minigpt.training.limits import TrainingLimits
+from minigpt.training.pace import Pace
 from minigpt.training.weights import Weights
 from tests.conftest import some_text
 
@@ -197,17 +197,15 @@ def test_time_is_kept_for_the_evaluations_on_the_line(
     """As much as they take, and none without interpolation. Each share is tried on half the tokens
     of an evaluation, at most 4,096."""
     kept: list[float] = []
-    begin_as_usual = TrainingLimits.begin
+    begin_as_usual = Pace.begin
 
-    def begin(
-        limits: TrainingLimits, seconds_so_far: float, seconds_at_end: float, parameters: int
-    ) -> None:
+    def begin(pace: Pace, seconds_so_far: float, seconds_at_end: float, parameters: int) -> None:
         kept.append(seconds_at_end)
-        begin_as_usual(limits, seconds_so_far, seconds_at_end, parameters)
+        begin_as_usual(pace, seconds_so_far, seconds_at_end, parameters)
 
     monkeypatch.setattr("minigpt.training.evaluation.Validation.seconds", lambda _, tokens: tokens)
     monkeypatch.setattr("minigpt.training.evaluation.Validation.count", lambda _, tokens: tokens)
-    monkeypatch.setattr(TrainingLimits, "begin", begin)
+    monkeypatch.setattr(Pace, "begin", begin)
     tuned(tiny_run, "runs/one", steps=2, eval_tokens=4000)
     tuned(tiny_run, "runs/other", steps=2, eval_tokens=4000, interpolate=False)
     assert kept == [3 * 4000 + SHARES_TRIED * 2000, 2 * 4000]

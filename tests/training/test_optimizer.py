@@ -89,7 +89,7 @@ def test_the_average_of_the_weights_is_that_of_the_last_tenth_of_the_steps() -> 
         for p in model.parameters():
             p.data.fill_(step + 1)
         average.update(step)
-    with average.in_place():
+    with average.in_place(model):
         for p in model.parameters():
             torch.testing.assert_close(p, torch.full_like(p, steps * 10 / 11), rtol=3e-3, atol=0)
     assert all(torch.equal(p, torch.full_like(p, steps)) for p in model.parameters())

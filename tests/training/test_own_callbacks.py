@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from minigpt.config import counted
+from minigpt.config import TrainConfig, counted
 from minigpt.runs.folder import METRICS, PICTURE, STEPS, read_metrics, read_steps
 from minigpt.training import reports
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.folder import RunFolder
-from minigpt.training.limits import Speedometer
 from minigpt.training.messages import (
     duration,
     progress_bar,
@@ -22,6 +21,7 @@ from minigpt.training.messages import (
     say_row,
     say_text_of_a_model,
 )
+from minigpt.training.pace import Pace
 from minigpt.training.reports import Metrics, Picture, Progress, draw_losses
 
 FOUND = {"val_loss": 3.0, "val_bits_per_byte": 1.5, "is_kept": True}
@@ -58,7 +58,7 @@ class Told:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which goes on only where a test says so."""
     time = [1000.0]
-    monkeypatch.setattr("minigpt.training.limits.now", lambda: time[0])
+    monkeypatch.setattr("minigpt.training.pace.now", lambda: time[0])
     monkeypatch.setattr("minigpt.training.reports.time.monotonic", lambda: time[0])
     return time
 
@@ -116,7 +116,9 @@ def test_the_picture_is_drawn_now_and_then_and_at_the_end(
     tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[float] = []
-    monkeypatch.setattr("minigpt.training.reports.draw_losses", lambda *_: drawn.append(now[0]))
+    monkeypatch.setattr(
+        "minigpt.training.reports.draw_losses", lambda *_, **__: drawn.append(now[0])
+    )
     told = Told(tmp_path, Picture())
     for step in range(1, 7):
         told.evaluation(step, done=step / 6)
@@ -143,14 +145,14 @@ def test_the_picture_has_a_line_for_what_counting_gives_and_for_what_was_expecte
 def test_the_speed_counts_the_tokens_of_this_sitting(now: list[float]) -> None:
     """Two steps of ten tokens in ten seconds, whatever was trained before, however long
     evaluations take."""
-    speedometer = Speedometer(tokens_per_step=10)
+    pace = Pace(TrainConfig(), deadline=0.0, steps_in_epoch=1, tokens_per_step=10)
     for steps in ((1000, 1001, 1002), (1003, 1004, 1005)):
         for step in steps:
-            speedometer.note(step)
+            pace.note(step)
             now[0] += 5.0
-        assert speedometer.speed == 2.0
+        assert pace.speed == 2.0
         now[0] += 60.0
-        speedometer.pause()
+        pace.pause()
 
 
 def at_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:

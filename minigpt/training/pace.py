@@ -13,19 +13,28 @@ _LEAVING = 1.3  # seconds for a sample, files and leaving
 _LEAVING_A_MILLION = 0.15  # and for each million parameters: they are written to several files
 
 
-class TrainingLimits:
-    """The steps or the time that a training has.
+class Pace:
+    """The steps or the time that a training has, and the tokens that it takes in a second.
 
     Args:
         config: says how many steps or minutes.
         deadline: when the command should be over, in time.monotonic's seconds.
         steps_in_epoch: in which the text is read once.
+        tokens_per_step: how many tokens are in a batch.
+
+    Attributes:
+        speed: in tokens a second, since the last evaluation or since training began.
     """
 
-    def __init__(self, config: TrainConfig, deadline: float, steps_in_epoch: float):
+    def __init__(
+        self, config: TrainConfig, deadline: float, steps_in_epoch: float, tokens_per_step: int
+    ):
+        self.speed = 0.0
         self._config = config
         self._deadline = deadline
+        self._tokens_per_step = tokens_per_step
         self._began = now()  # moved forward by interruptions
+        self._mark: tuple[float, int] | None = None  # time and step to measure the speed from
         self._seconds = 0.0  # that training may take
         self._max_steps: int | None = None
         if config.max_epochs is not None:
@@ -42,10 +51,7 @@ class TrainingLimits:
 
     def seconds_to_deadline(self) -> float:
         """The seconds until the deadline, by the clock of rank 0."""
-        return distributed.on_main(self._seconds_to_deadline)
-
-    def _seconds_to_deadline(self) -> float:
-        return self._deadline - now()
+        return distributed.of_main(self._deadline - now())
 
     def seconds(self) -> float:
         """The seconds spent training so far, by the clock of this process."""
@@ -55,17 +61,8 @@ class TrainingLimits:
         """The share of the training that is done after so many steps and seconds, 0 to 1."""
         return progress(step, self._config.steps, seconds, self._seconds, self._max_steps)
 
-
-class Speedometer:
-    """Tokens a second since the last evaluation, or since training began."""
-
-    def __init__(self, tokens_per_step: int):
-        self._tokens_per_step = tokens_per_step
-        self._mark: tuple[float, int] | None = None  # time and step to measure from
-        self.speed = 0.0
-
     def note(self, step: int) -> None:
-        """After a step."""
+        """Measure the speed after a step."""
         time = now()
         if self._mark is None:
             self._mark = (time, step)
@@ -74,5 +71,5 @@ class Speedometer:
             self.speed = (step - first) * self._tokens_per_step / (time - since)
 
     def pause(self) -> None:
-        """What follows, until the next step is over, does not count."""
+        """What follows, until the next step is over, does not count for the speed."""
         self._mark = None
