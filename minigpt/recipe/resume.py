@@ -26,6 +26,7 @@ from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
 from ..training.messages import clock, progress_bar, say
 from ..training.precision import resolved
+from ..training.setup import check_batch
 from .draft import training_seconds
 from .machine import count_workers
 from .plan import expected_after_tokens
@@ -81,7 +82,7 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
 
     check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
     check_interpolation(changed.get("interpolate"), old.text.init)
-    distributed.check_batch(asked.batch_size)
+    check_batch(asked.batch_size)
     if old.training.lesson and "minutes" in changed:
         asked = replace(asked, steps=_steps_of_lesson(old.training, asked.minutes))
 

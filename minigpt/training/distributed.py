@@ -227,13 +227,6 @@ def broadcast(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 # The batch and the loss
 
 
-def check_batch(batch_size: int) -> None:
-    """Refuse a batch that cannot be divided evenly."""
-    size = world_size()
-    if batch_size % size != 0:
-        raise UserError(f"batch_size must be a multiple of {size}, the processes; got {batch_size}")
-
-
 def share(count: int) -> slice:
     """This rank's share of `count` rows."""
     return slice(rank() * count // world_size(), (rank() + 1) * count // world_size())

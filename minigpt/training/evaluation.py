@@ -21,8 +21,8 @@ from ..networks import evaluating
 from . import distributed, workers
 from .checkpoint import TrainingState
 from .loss import token_cross_entropy
-from .pace import Pace
 from .precision import autocast, dtype_of
+from .schedule import Pace
 
 _FEWEST_WINDOWS = 4  # to evaluate on
 

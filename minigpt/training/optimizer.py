@@ -2,7 +2,7 @@
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -96,8 +96,9 @@ def chosen_optimizers(
         optimizers = list(made)
         _check(optimizers, model)
 
-    for group in _all_groups(optimizers):
-        group[PEAK] = group["lr"]
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group[PEAK] = group["lr"]
     return optimizers
 
 
@@ -120,19 +121,16 @@ def _check(optimizers: Sequence[Any], model: nn.Module) -> None:
 
 def optimized(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:
     """The parameters of a model that optimizers change, in the model's order."""
-    held = {p for group in _all_groups(optimizers) for p in group["params"]}
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    held = {p for group in groups for p in group["params"]}
     return [parameter for parameter in model.parameters() if parameter in held]
 
 
 def set_rates(optimizers: Sequence[torch.optim.Optimizer], share: float) -> None:
     """Give each group a share of its highest rate."""
-    for group in _all_groups(optimizers):
-        group["lr"] = group[PEAK] * share
-
-
-def _all_groups(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[dict[str, Any]]:
     for optimizer in optimizers:
-        yield from optimizer.param_groups
+        for group in optimizer.param_groups:
+            group["lr"] = group[PEAK] * share
 
 
 class Muon(torch.optim.Optimizer):

@@ -23,6 +23,13 @@ from .precision import resolved
 _CONTEXT_LENGTH = 256  # of a network that does not say how far back it looks
 
 
+def check_batch(batch_size: int) -> None:
+    """Refuse a batch that cannot be divided evenly."""
+    size = distributed.world_size()
+    if batch_size % size != 0:
+        raise UserError(f"batch_size must be a multiple of {size}, the processes; got {batch_size}")
+
+
 def config_for(model: nn.Module, config: TrainConfig) -> tuple[TrainConfig, torch.device]:
     """The config with nothing left "auto" but to compile, as it is for this model; and the device
     that the model is trained on. "auto" is the one that it is on, if that is not a CPU."""
@@ -89,7 +96,7 @@ def check_arguments(
         kind = type(schedule).__name__
         raise UserError(f"schedule must be a function of the share that is done, got {kind}")
 
-    distributed.check_batch(config.batch_size)
+    check_batch(config.batch_size)
     if config.lesson and config.steps is None:
         raise UserError("a lesson is trained for steps and not for minutes: give steps=")
     if config.lesson and distributed.world_size() > 1:

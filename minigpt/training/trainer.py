@@ -26,9 +26,8 @@ from .folder import RunFolder
 from .interruption import GracefulStop, Interrupted
 from .loss import LossFunction
 from .optimizer import OptimizersOf, chosen_optimizers
-from .pace import Pace
 from .reports import usual_callbacks
-from .schedule import Schedule
+from .schedule import Pace, Schedule
 from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
 from .step import GradientDescent
 
@@ -228,7 +227,6 @@ class Trainer:
 
         if state.step > 0:
             self.figures |= {"loss": state.train_loss, "bits_per_byte": state.train_bits_per_byte}
-        self.figures |= self._figures_of_steps()
         self._report("on_start", begun)
         self._check_callbacks()
 
@@ -297,7 +295,6 @@ class Trainer:
             "learning_rate": self.optimizers[0].param_groups[0]["lr"],
             "gradient_norm": result.gradient_norm,
             "seconds_left": seconds * (1.0 - done) / max(done, 1e-9),
-            **self._figures_of_steps(),
         }
         self._report("on_step", done)
 
@@ -364,19 +361,16 @@ class Trainer:
 
     # Callbacks
 
-    def _figures_of_steps(self) -> Figures:
-        """What is known of the latest steps together."""
-        return {
+    def _report(self, event: str, done: float) -> None:
+        """Tell the callbacks of an event, at which a share of the training is done."""
+        self.figures |= {
+            "step": self.state.step,
+            "seconds": round(time.monotonic() - self.started, 3),
+            "done": done if done in (0.0, 1.0) else round(done, 4),
             "train_loss": self.state.train_loss,
             "train_bits_per_byte": self.state.train_bits_per_byte,
             "tokens_per_second": round(self._pace.speed, 1),
         }
-
-    def _report(self, event: str, done: float) -> None:
-        """Tell the callbacks of an event, at which a share of the training is done."""
-        self.figures["step"] = self.state.step
-        self.figures["seconds"] = round(time.monotonic() - self.started, 3)
-        self.figures["done"] = done if done in (0.0, 1.0) else round(done, 4)
         self._callbacks.call(event, self)
 
     def _check_callbacks(self, is_over: bool = False) -> None:

@@ -29,7 +29,7 @@ from minigpt.training import distributed
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Totals, Validation, evaluate_windows, predictions
 from minigpt.training.loss import Loss, token_cross_entropy
-from minigpt.training.pace import Pace
+from minigpt.training.schedule import Pace
 from minigpt.training.step import BatchResult, set_gradients
 
 from ..conftest import TINY, tiny_settings

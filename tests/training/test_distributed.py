@@ -29,6 +29,7 @@ from minigpt.runs import base
 from minigpt.runs.folder import read_config, read_metrics
 from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
+from minigpt.training.setup import check_batch
 from tests.conftest import TINY, move_into
 from tests.data.dialogue.chats import some_chat
 from tests.forks import Forks
@@ -183,9 +184,9 @@ def assert_same_run(run: Path, other: Path) -> None:
 
 def test_a_batch_that_cannot_be_shared_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "world_size", lambda: 4)
-    distributed.check_batch(8)
+    check_batch(8)
     with pytest.raises(UserError, match="a multiple of 4, the processes; got 10"):
-        distributed.check_batch(10)
+        check_batch(10)
 
 
 def test_a_single_process_needs_no_torchrun() -> None:

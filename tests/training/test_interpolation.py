@@ -24,7 +24,7 @@ from minigpt.runs.found import load_run
 from minigpt.training.candidates import SHARES_TRIED, best_share, tokens_to_search
 from minigpt.training.checkpoint import LAST, read_state
 from minigpt.training.evaluation import evaluate_windows
-from minigpt.training.pace import Pace
+from minigpt.training.schedule import Pace
 from minigpt.training.weights import Weights
 from tests.conftest import some_text
 
