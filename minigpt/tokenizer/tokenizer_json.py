@@ -50,7 +50,10 @@ def load_tokenizer(path: str | Path, vocab_size: int = 0) -> Tokenizer:
     path = Path(path)
     file = _file_in(path) if path.is_dir() else path
     try:
-        data = _from_vocabulary(file) if file.name.endswith(_VOCAB) else _read_json(file)
+        if file.name.endswith(_VOCAB):
+            data = _from_vocabulary(file)
+        else:
+            data = json.loads(file.read_text(encoding="utf-8"))
         return _tokenizer(data, vocab_size)
     except NotInFolder:
         raise
@@ -81,10 +84,6 @@ def _file_in(folder: Path) -> Path:
     raise UserError(f"{folder} has no {_FILE}, and no {_VOCAB} with {_MERGES}; {_REMEDY}")
 
 
-def _read_json(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))
-
-
 def _from_vocabulary(file: Path) -> dict[str, Any]:
     """The content of a `tokenizer.json` for a `vocab.json` and its `merges.txt`, with GPT-2's way
     to cut a text into words."""
@@ -98,7 +97,7 @@ def _from_vocabulary(file: Path) -> dict[str, Any]:
         merges.read_text(encoding="utf-8")
     except UnicodeDecodeError:  # the library does not say in which file
         raise ValueError(f"{merges.name} beside it is not UTF-8") from None
-    if END_OF_TEXT not in _read_json(file):
+    if END_OF_TEXT not in json.loads(file.read_text(encoding="utf-8")):
         raise ValueError(f"it has no {END_OF_TEXT}")
 
     with one_line():
