@@ -16,10 +16,9 @@ from ..training.messages import say
 from ..training.precision import choose_precision
 from . import induction, rules
 from .beginning import Beginning
-from .first_loss import first_loss
 from .machine import LESSON, Machine, Speed, count_workers, measure_speed
 from .plan import Planned, has_time_for_a_step, plan
-from .text_stats import TextStats, measure_text
+from .text_stats import TextStats, measure_text, seen_by
 from .tuning import is_worthwhile, knows_language
 
 
@@ -75,10 +74,7 @@ def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStat
         return None
 
     _, validation = split(source, settings.text)
-    found = first_loss(model, validation)
-    if found is None:
-        return None
-    return replace(text, before=found.bits_per_byte, bytes_per_token=found.bytes_per_token)
+    return seen_by(model, text, validation)
 
 
 def _machines(asked: Beginning, stored_speed: StoredSpeed) -> Iterator[Machine]:
@@ -185,7 +181,7 @@ def _choose_beginning(
 
     with_base = tuned.bits_per_byte
     from_nothing = plan(asked.text, machine, asked.settings).bits_per_byte
-    before = base.text.before
+    before = base.text.loss_before
     assert before is not None and with_base is not None and from_nothing is not None
     if not knows_language(before, from_nothing):
         with_base = before  # it would have to forget first what it knows

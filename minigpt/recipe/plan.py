@@ -153,7 +153,7 @@ def plan(
     `machine` decides the settings. The forecast is for `forecast_by`, if given.
     """
     asked = settings
-    if text.before is not None and start is not None:
+    if text.loss_before is not None and start is not None:
         settings = tuned(settings, text, start)
 
     longest = None if start is None else start.context_length
@@ -247,8 +247,8 @@ def expected_after_tokens(
     None if it begins with a model, `init`, whose loss on the text is not known."""
     read = trained_tokens * rules.bytes_per_token(text, model.vocab_size)
     work = trained_tokens * rules.parameters_to_train(model)
-    if text.before is not None:
-        return expected_after_tuning(text.before, text, read=read, work=work)
+    if text.loss_before is not None:
+        return expected_after_tuning(text.loss_before, text, read=read, work=work)
     if init is not None:
         return None
     return expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)

@@ -154,7 +154,7 @@ def _reading(plan: "Planned") -> list[str]:
 
     if plan.bits_per_byte is not None:
         lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
-    elif plan.init is None or plan.text.before is not None:
+    elif plan.init is None or plan.text.loss_before is not None:
         lines.append("expected: not known, since no text of this size and kind was tried")
     if plan.ends_early:
         often = f"{settings['max_epochs']:g} readings"
@@ -179,7 +179,7 @@ def lines_of_beginning(plan: "Planned") -> list[str]:
         expected = f"about {plan.from_nothing:.3g} bits/byte"
         other = f"the base would not end clearly lower (about {plan.with_base:.3g})"
         return [f"begins from nothing: {expected}; {other}"]
-    if plan.text.before is None:
+    if plan.text.loss_before is None:
         return []
 
     name = called(plan.init)
@@ -187,7 +187,7 @@ def lines_of_beginning(plan: "Planned") -> list[str]:
         size = bytes_read()
         if size is not None:
             name += f", which has read {size / 1e6:,.0f} MB of English"
-    line = f"begins with {name}: {plan.text.before:.3g} bits/byte on this text"
+    line = f"begins with {name}: {plan.text.loss_before:.3g} bits/byte on this text"
     if plan.with_base is not None and plan.from_nothing is not None:
         line += f" before the first step and about {plan.with_base:.3g} at the end"
         line += f"; from nothing about {plan.from_nothing:.3g}"

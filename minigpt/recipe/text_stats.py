@@ -1,12 +1,20 @@
-"""What a plan needs to know of a text: its size, how well it can be predicted, and whether it
-repeats itself far away.
+"""What a plan needs to know of a text: its size, how well it can be predicted, whether it repeats
+itself far away, and how well a trained model predicts it before the first step.
 """
 
+import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from ..config import TextConfig
-from ..data.corpus import Part
+from ..data.batches import windows_side_by_side
+from ..data.corpus import Part, encode
 from ..data.source import Source, split
+from ..generation.scoring import log_probabilities
+from ..runs.found import FoundModel
 from .predictability import Predictability, measure_predictability
 
 _SAMPLE = 320_000  # characters of a text in which repetitions are looked for
@@ -14,6 +22,16 @@ _SAME = 12  # characters that have to be the same
 _NEAR = 256  # characters that most of a short context sees
 _FAR = 2_048  # and of a long one
 _MUCH = 0.06  # of the characters repeat what is far away: programs have 0.13, prose 0.02
+
+# To measure the loss of a trained model
+_OPERATIONS = 6e10  # of the forward pass: about half a second on two cores
+_FEWEST_TOKENS = 512  # tokens of the sample
+_MOST_TOKENS = 4_096
+_CHARACTERS_A_TOKEN = 5  # of the text for each of them: enough in any language
+_STRETCH = 2_048  # characters of each stretch of the sample
+_WINDOW = 256  # tokens that the model sees, at most
+_LIMIT = 1.5  # seconds; on a slow or busy machine, what was read by then has to do
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -29,7 +47,7 @@ class TextStats:
     whole: int | None = None  # bytes, if --max-characters takes only a part of them
 
     # Of a model to begin with, on the validation text, if it is a run or the base:
-    before: float | None = None  # its loss before the first step, in bits per byte
+    loss_before: float | None = None  # its loss before the first step, in bits per byte
     bytes_per_token: float | None = None
 
 
@@ -87,3 +105,53 @@ def repeated_afar(part: Part) -> float:
             last_end[characters] = end
 
     return repeated / max(read, 1)
+
+
+# As a trained model sees it
+
+
+def seen_by(
+    model: FoundModel,
+    text: TextStats,
+    validation: Part,
+    clock: Callable[[], float] = time.monotonic,
+) -> TextStats | None:
+    """The text with the loss of a model on its validation text, measured on a sample from all over
+    it, and the size of the model's tokens; None if it has fewer than two of them.
+
+    The glass engine computes it, so that one of several processes can do so alone.
+
+    Raises:
+        UserError: if the tokenizer does not know a character, which is named with its place.
+    """
+    glass = model.glass
+    affordable = _OPERATIONS / (2 * glass.num_parameters)
+    most = int(min(max(affordable, _FEWEST_TOKENS), _MOST_TOKENS))
+    sample = validation.at_most(_CHARACTERS_A_TOKEN * most, _STRETCH)
+    pieces = [ids for _, ids in encode(model.tokenizer, sample)]
+    tokens = np.concatenate([np.zeros(0, np.int64), *pieces])  # (n,)
+    if len(tokens) < 2:
+        return None
+
+    # In an order in which the first few windows are from all over the sample too.
+    length = min(glass.context_length, _WINDOW)
+    windows = list(windows_side_by_side(tokens, length, most))
+    order = sorted(range(len(windows)), key=lambda i: i * _GOLDEN % 1.0)
+
+    byte_lengths = np.array(model.tokenizer.byte_lengths())  # (vocab_size,)
+    end = clock() + _LIMIT
+    nats = 0.0
+    size = 0
+    for i in order:
+        inputs, targets = windows[i]  # each (T,)
+        logits = glass(inputs[None])[0]  # (T, vocab_size)
+        nats -= float(log_probabilities(logits, targets).sum())
+        size += int(byte_lengths[targets].sum())
+        if clock() > end:
+            break
+
+    return replace(
+        text,
+        loss_before=nats / math.log(2) / max(size, 1),
+        bytes_per_token=float(byte_lengths[tokens].mean()),
+    )

@@ -25,7 +25,7 @@ _CLEARLY = 0.98  # times: begun with a model, a training has to be expected to e
 def tuned(settings: Settings, text: TextStats, model: GPTConfig) -> Settings:
     """The settings with which to train a model further on a text, where they are open: the text as
     the model sees it. The batch and the epochs are those of a new model."""
-    assert text.before is not None
+    assert text.loss_before is not None
     tokens = round(text.size / rules.bytes_per_token(text, model.vocab_size))
     context_length = tuning_context(tokens, model.context_length)
     why = f", that of {settings['init']}"
@@ -34,7 +34,7 @@ def tuned(settings: Settings, text: TextStats, model: GPTConfig) -> Settings:
 
     settings = settings.planned(why, context_length=context_length)
     return settings.planned(
-        learning_rate=tuning_rate(text.before, model.emb_dim),
+        learning_rate=tuning_rate(text.loss_before, model.emb_dim),
         warmup_context=context_length,
         dropout=model.dropout,
         weight_decay=_WEIGHT_DECAY,

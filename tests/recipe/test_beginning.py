@@ -20,10 +20,10 @@ from minigpt.config import GPTConfig, TextConfig
 from minigpt.data.source import find_source, split
 from minigpt.model import GPT
 from minigpt.recipe.choose import choose
-from minigpt.recipe.first_loss import first_loss
 from minigpt.recipe.machine import Speed
 from minigpt.recipe.plan import Planned
 from minigpt.recipe.report import reasons
+from minigpt.recipe.text_stats import TextStats, seen_by
 from minigpt.runs.base import read_base
 from minigpt.runs.find import find_model
 from minigpt.runs.folder import CONFIG, PLAN, WEIGHTS, read_config
@@ -65,14 +65,14 @@ def expect_of_the_base(monkeypatch: pytest.MonkeyPatch, bits_per_byte: float) ->
 def test_a_text_like_those_that_the_base_has_read_is_begun_with_it(tiny_base: Path) -> None:
     plan = planned()
     base = read_base()
-    assert plan.init == "base" and plan.text.before is not None
+    assert plan.init == "base" and plan.text.loss_before is not None
     assert plan.model == base.glass.config
     assert plan.with_base is not None and plan.from_nothing is not None
     assert plan.with_base < plan.from_nothing
 
     (line,) = [line for line in reasons(plan) if line.startswith("begins with")]
     assert "which has read 0 MB of English" in line
-    assert f"{plan.text.before:.3g} bits/byte on this text before the first step" in line
+    assert f"{plan.text.loss_before:.3g} bits/byte on this text before the first step" in line
     assert f"about {plan.with_base:.3g} at the end" in line
     assert f"from nothing about {plan.from_nothing:.3g}" in line
 
@@ -83,7 +83,7 @@ def test_a_text_that_the_base_knows_nothing_of_is_begun_from_nothing(
 ) -> None:
     Path("my.txt").write_text(FOREIGN[language], encoding="utf-8")
     plan = planned()
-    assert plan.init is None and plan.text.before is None
+    assert plan.init is None and plan.text.loss_before is None
     assert plan.with_base is not None and plan.from_nothing is not None
     assert plan.with_base > plan.from_nothing
 
@@ -301,12 +301,12 @@ def test_the_first_loss_is_that_of_an_evaluation(tiny_base: Path) -> None:
     config = TextConfig(files=("my.txt",), split="end")
     source = find_source(config)
     _, validation = split(source, config)
-    found = first_loss(read_base(), validation, clock=lambda: 0.0)
+    found = seen_by(read_base(), TextStats(1), validation, clock=lambda: 0.0)
 
     Path("end.txt").write_text("".join(piece.text for piece in validation.pieces()))
     evaluated = minigpt.evaluate(tiny_base, "end.txt", device="cpu")
     assert found is not None
-    assert found.bits_per_byte == pytest.approx(evaluated.bits_per_byte, rel=1e-4)
+    assert found.loss_before == pytest.approx(evaluated.bits_per_byte, rel=1e-4)
     tokens = evaluated.tokens + 1
     assert found.bytes_per_token == pytest.approx(validation.size / tokens, rel=1e-6)
 
@@ -328,15 +328,15 @@ def test_of_a_long_text_a_sample_is_read(tiny_base: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(base.glass), "__call__", counted)
-        found = first_loss(base, validation, clock=lambda: 0.0)
+        found = seen_by(base, TextStats(1), validation, clock=lambda: 0.0)
         assert 2_000 < sum(read) <= 4_096
 
         read.clear()
-        slow = first_loss(base, validation, clock=lambda: float(len(read)))
+        slow = seen_by(base, TextStats(1), validation, clock=lambda: float(len(read)))
         assert len(read) == 2
 
     assert found is not None and slow is not None
-    assert found.bits_per_byte == pytest.approx(slow.bits_per_byte, rel=0.2)
+    assert found.loss_before == pytest.approx(slow.loss_before, rel=0.2)
     assert found.bytes_per_token == slow.bytes_per_token
 
 
@@ -351,8 +351,8 @@ def test_a_run_of_ones_own_is_trained_further_by_the_same_rules(tiny_run: Path) 
     Path("my.txt").write_text(FOREIGN["Russian"], encoding="utf-8")
     far = planned({"init": str(tiny_run)})
     assert near.init == far.init == str(tiny_run)
-    assert near.text.before is not None and far.text.before is not None
-    assert near.text.before < far.text.before
+    assert near.text.loss_before is not None and far.text.loss_before is not None
+    assert near.text.loss_before < far.text.loss_before
     assert near.settings["learning_rate"] < far.settings["learning_rate"]
     assert any(line.startswith(f"begins with {tiny_run}: ") for line in reasons(near))
 
@@ -378,7 +378,7 @@ def test_the_base_is_chosen_for_a_short_english_text_and_trained_on_it(real_base
     run = minigpt.train("my.txt", **SHORT, **small)
     assert read_config(run).text.init == "base"
 
-    before = json.loads((run / PLAN).read_text())["text"]["before"]
+    before = json.loads((run / PLAN).read_text())["text"]["loss_before"]
     assert before < 2.5
     written = minigpt.load(run).generate("Once upon a time", max_new_tokens=20, seed=0)
     assert written == minigpt.load("base").generate("Once upon a time", max_new_tokens=20, seed=0)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
+from minigpt.data.batches import Dataset
 from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned
 from minigpt.recipe.predictability import Predictability
@@ -425,3 +427,29 @@ def test_a_warmup_context_longer_than_the_context_is_refused(
 def test_a_character_has_as_many_bytes_as_in_this_text() -> None:
     text = TextStats(30_000, bytes_per_character=3.0, tokenizer="char")
     assert planned(text).tokens == 10_000
+
+
+def test_all_of_a_plan_is_fitted_to_the_tokens_that_were_found() -> None:
+    """Of a text that has half of the tokens that were guessed, read twice as often as planned."""
+    plan = planned(TextStats(100_000), minutes=2)
+    tokens = np.zeros(plan.tokens // 2, np.uint16)
+    tokenizer = train_bpe([some_text()], plan.model.vocab_size)
+    fitted = plan.with_tokens(Dataset(tokenizer, tokens, tokens[:9]))
+
+    assert fitted.tokens == len(tokens)
+    assert fitted.settings["dropout"] == plan_dropout(
+        fitted.epochs, fitted.model.emb_dim, fitted.settings["token_split_prob"]
+    )
+    assert fitted.model.vocab_size == tokenizer.vocab_size
+    same = replace(plan.text, bytes_per_token=plan.text.size / len(tokens))
+    assert fitted.text == same
+
+
+def test_a_plan_whose_guess_was_right_stays_as_it_is() -> None:
+    plan = planned(TextStats(100_000), minutes=2, vocab_size=320)
+    tokens = np.zeros(plan.tokens, np.uint16)
+    text = (Path(__file__).parents[2] / "data/fables.txt").read_text(encoding="utf-8")
+    tokenizer = train_bpe([text], 320)
+    fitted = plan.with_tokens(Dataset(tokenizer, tokens, tokens[:9]))
+    assert reasons(fitted) == reasons(plan)
+    assert fitted.settings == plan.settings

@@ -26,7 +26,7 @@ times = st.floats(-1.0, 3.0).map(lambda power: 10**power)
 
 def planned(before: float, size: int, processes: int = 1, **changes: Any) -> Planned:
     """For a text of so many bytes that the base predicts with `before` bits per byte."""
-    text = TextStats(size, validation=size // 9, before=before, bytes_per_token=3.4)
+    text = TextStats(size, validation=size // 9, loss_before=before, bytes_per_token=3.4)
     start = changes.pop("start", BASE)
     brought = asdict(start)
     for name in ("context_length", "dropout"):
