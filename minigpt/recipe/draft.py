@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from .. import UserError
 from ..config import GPTConfig, Settings, TrainConfig, counted
-from ..training.messages import duration
+from ..training.messages import duration, rough
 from . import rules
 from .machine import Machine
-from .rules import rough
 from .text_stats import TextStats
 
 _SECONDS_BESIDES = 8.5  # to start and to end

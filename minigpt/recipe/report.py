@@ -15,7 +15,7 @@ from ..runs.listing import unfinished_run
 from ..system.commands import command
 from ..system.platforms import quote_path
 from ..tokenizer import ForeignTokenizer
-from ..training.messages import duration, say_command, say_row
+from ..training.messages import duration, rough, say_command, say_row
 
 if TYPE_CHECKING:
     from ..data.batches import Dataset
@@ -92,7 +92,6 @@ def reasons(plan: "Planned") -> list[str]:
 def _extent(plan: "Planned") -> list[str]:
     """How fast the machine is, and how much of the text is used."""
     from .machine import LESSON  # these load torch; a report of what was read does not
-    from .rules import rough
 
     lines = []
     speed = plan.machine.speed

@@ -239,12 +239,3 @@ def plan_weight_decay(epochs: float, width: int, is_tied: bool) -> float:
 def clamped(number: Number, least: Number, most: Number) -> Number:
     """The number, or the limit that it exceeds."""
     return min(max(number, least), most)
-
-
-def rough(number: float) -> str:
-    """A number in three digits: 1.23 million, 45,600."""
-    if number >= 999.5e6:
-        return f"{number / 1e9:,.3g} billion"
-    if number >= 999_500:
-        return f"{number / 1e6:,.3g} million"
-    return f"{float(f'{number:.3g}'):,.0f}"

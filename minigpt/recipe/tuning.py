@@ -6,9 +6,9 @@ the farther the text is from what the model has read, the more its weights may m
 """
 
 from ..config import GPTConfig, Settings
+from ..training.messages import rough
 from . import rules
 from .predictability import expected_bits_per_byte
-from .rules import rough
 from .text_stats import TextStats
 
 _NEAR = 2.0  # bits per byte, before the first step, of a text like those that the model has read

@@ -82,6 +82,15 @@ def duration(seconds: float) -> str:
     return f"{shown} {unit}" if shown == "1" else f"{shown} {unit}s"
 
 
+def rough(number: float) -> str:
+    """A number in three digits: 1.23 million, 45,600."""
+    if number >= 999.5e6:
+        return f"{number / 1e9:,.3g} billion"
+    if number >= 999_500:
+        return f"{number / 1e6:,.3g} million"
+    return f"{float(f'{number:.3g}'):,.0f}"
+
+
 def progress_bar(what: str, total: int | None = None) -> tqdm:
     """A bar over characters of text, shown when it takes more than a second."""
     how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1}

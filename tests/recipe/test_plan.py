@@ -446,7 +446,7 @@ def test_all_of_a_plan_is_fitted_to_the_tokens_that_were_found() -> None:
 
 
 def test_a_plan_whose_guess_was_right_stays_as_it_is() -> None:
-    plan = planned(TextStats(100_000), minutes=2, vocab_size=320)
+    plan = planned(TextStats(100_000), LAPTOP.rounded(), minutes=2, vocab_size=320)
     tokens = np.zeros(plan.tokens, np.uint16)
     text = (Path(__file__).parents[2] / "data/fables.txt").read_text(encoding="utf-8")
     tokenizer = train_bpe([text], 320)

@@ -18,8 +18,9 @@ from minigpt.recipe.draft import draft_of_size
 from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned, plan
 from minigpt.recipe.report import reasons, reasons_of_shape
-from minigpt.recipe.rules import MANY_STEPS, MANY_TOKENS, SIZES, rough
+from minigpt.recipe.rules import MANY_STEPS, MANY_TOKENS, SIZES
 from minigpt.recipe.text_stats import TextStats
+from minigpt.training.messages import rough
 
 from .plans import plan_with
 from .test_plan import GPU, LAPTOP, MEGABYTE, few, planned, speeds, texts, times
