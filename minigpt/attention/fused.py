@@ -162,15 +162,16 @@ class _CausalAttention(torch.autograd.Function):
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         T = queries.shape[1]
         scale = queries.shape[-1] ** -0.5
-        mask = queries.new_full((T, T), -math.inf).triu_(1)  # (T, T), to be added to the scores
-
         weights = []
         context = []
         for start in range(0, T, _ROWS):
             end = min(start + _ROWS, T)
             q = queries[:, start:end]  # (n, rows, d)
             k = keys[:, :end]  # (n, end, d)
-            scores = torch.baddbmm(mask[start:end, :end], q, k.mT, alpha=scale)  # (n, rows, end)
+
+            # Minus infinity for a later key, else 0: it is added to the scores.
+            mask = q.new_full((end - start, end), -math.inf).triu_(start + 1)
+            scores = torch.baddbmm(mask, q, k.mT, alpha=scale)  # (n, rows, end)
             weights.append(scores.softmax(dim=-1))  # (n, rows, end)
             context.append(weights[-1] @ values[:, :end])  # (n, rows, d)
 
