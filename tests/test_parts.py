@@ -159,7 +159,7 @@ def test_a_norm_and_a_kind_of_positions_of_a_strangers_own(tmp_path: Path) -> No
             ("LayerNorm()}", 'LayerNorm(), "largest": Largest()}'),
         ],
         "positions.py": [
-            ("from collections", "import functools\nfrom collections"),
+            ("from typing", "import functools\nfrom typing"),
             ("POSITIONS: ", KIND_OF_POSITIONS + "POSITIONS: "),
             ("Learned()}", 'Learned(), "growing": Growing()}'),
         ],

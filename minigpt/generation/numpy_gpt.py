@@ -6,18 +6,17 @@ equations, whatever parts it is made of. In shapes, head_dim is `GPTConfig.head_
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..config import GPTConfig, check_shapes
-from ..parts.norms import NORMS, ScaledNorm
+from ..parts.norms import NORMS, NamedArrays, ScaledNorm
 from ..parts.positions import POSITIONS, NumpyTurn
 from .window import Array, TokenIds
 
-Weights = Mapping[str, Array]  # by the names of the torch model's parameters
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
 
 _AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
@@ -65,7 +64,7 @@ class NewTokens(NamedTuple):
 class NumpyGPT:
     """A trained GPT; a UserError if the weights do not fit the config."""
 
-    def __init__(self, config: GPTConfig, weights: Weights):
+    def __init__(self, config: GPTConfig, weights: NamedArrays):
         check_shapes(config, {name: array.shape for name, array in weights.items()})
         self.config = config
         self.weights = weights
@@ -207,7 +206,7 @@ class NumpyGPT:
 class Layer:
     """A block: attention, then a feed-forward network, each added to the stream."""
 
-    def __init__(self, config: GPTConfig, weights: Weights, block: str):
+    def __init__(self, config: GPTConfig, weights: NamedArrays, block: str):
         self.config = config
         norm = NORMS[config.norm]
 
@@ -298,7 +297,7 @@ class Layer:
 class Linear:
     """``x Wᵀ + b``; with several names, their outputs side by side."""
 
-    def __init__(self, weights: Weights, *names: str):
+    def __init__(self, weights: NamedArrays, *names: str):
         self.matrices = [weights[f"{name}.weight"].T for name in names]  # each (d_in, d_out)
         d_in = len(self.matrices[0])
         d_out = sum(matrix.shape[1] for matrix in self.matrices)

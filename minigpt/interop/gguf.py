@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig
-from ..parts.norms import NORMS
+from ..parts.norms import NORMS, NamedArrays
 from ..parts.positions import POSITIONS
 from ..system.platforms import how_to_install
 from ..system.safetensors_files import Array
@@ -25,7 +25,7 @@ from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN, PATTERNS, word_pattern
 from .architectures import architecture_of
 from .chat import ChatFormat
-from .mapping import Weights, numbered, numbered_modules, stacked
+from .mapping import numbered, numbered_modules, stacked
 
 # llama.cpp's names of the patterns that both it and we know.
 _PATTERNS = {GPT2_PATTERN: "gpt-2", PATTERNS["smollm"]: "smollm"}
@@ -34,7 +34,7 @@ _PATTERNS = {GPT2_PATTERN: "gpt-2", PATTERNS["smollm"]: "smollm"}
 def write_gguf(
     path: Path,
     config: GPTConfig,
-    weights: Weights,
+    weights: NamedArrays,
     tokenizer: Tokenizer,
     name: str,
     *,

@@ -10,19 +10,19 @@ from typing import Any
 
 from .. import UserError
 from ..config import GPTConfig, SampleConfig
+from ..parts.norms import Array, NamedArrays
 from ..system.safetensors_files import read_weights, write_tensors
 from ..tokenizer import END_OF_TEXT, Tokenizer, has_tokenizer, load_tokenizer, tiktoken_tokenizer
 from .chat import ChatFormat
 from .mapping import (
-    Array,
-    Weights,
     config_from_huggingface,
     config_to_huggingface,
     weights_from_huggingface,
     weights_to_huggingface,
 )
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
+_CONFIG = "config.json"
+_WEIGHTS = "model.safetensors"
 _SHARDS = "model-*-of-*.safetensors"
 _GPT2_VOCAB_SIZE = 50_257
 
@@ -30,7 +30,7 @@ _GPT2_VOCAB_SIZE = 50_257
 def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
     """The config, the weights and the tokenizer of a folder. The error names what is missing,
     damaged or not supported."""
-    data = _read_json(folder / CONFIG)
+    data = _read_json(folder / _CONFIG)
     try:
         config = config_from_huggingface(data)
         weights = weights_from_huggingface(_read_weights(folder), config)
@@ -42,7 +42,7 @@ def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
 def write_folder(
     folder: Path,
     config: GPTConfig,
-    weights: Weights,
+    weights: NamedArrays,
     tokenizer: Tokenizer,
     *,
     chat: ChatFormat | None = None,
@@ -54,7 +54,7 @@ def write_folder(
         UserError: if the model is of no architecture that other programs run.
     """
     theirs = config_to_huggingface(config)
-    write_tensors(weights_to_huggingface(weights, config), folder / WEIGHTS)
+    write_tensors(weights_to_huggingface(weights, config), folder / _WEIGHTS)
 
     end = tokenizer.end_of_text
     ids: dict[str, Any] = {"bos_token_id": end, "eos_token_id": end}
@@ -80,7 +80,7 @@ def write_folder(
         # Where a template writes the tokens around a turn as text, they have to be read as tokens.
         tokenizer_config["split_special_tokens"] = False
         ids["eos_token_id"] = [end, tokenizer.end_of_turn]
-    _write_json(theirs | ids, folder / CONFIG)
+    _write_json(theirs | ids, folder / _CONFIG)
     _write_json(generation | ids, folder / "generation_config.json")
     _write_json(tokenizer_config, folder / "tokenizer_config.json")
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
@@ -101,14 +101,14 @@ def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
 
 
 def _read_weights(folder: Path) -> dict[str, Array]:
-    if (folder / WEIGHTS).exists():
-        return read_weights(folder / WEIGHTS)
+    if (folder / _WEIGHTS).exists():
+        return read_weights(folder / _WEIGHTS)
     weights: dict[str, Array] = {}
     for shard in folder.glob(_SHARDS):
         weights |= read_weights(shard)
     if not weights:
         raise UserError(
-            f"it has no {WEIGHTS} and no {_SHARDS}; a pickle, such as *.bin, can run code and is "
+            f"it has no {_WEIGHTS} and no {_SHARDS}; a pickle, such as *.bin, can run code and is "
             "not read; convert it where you trust it: "
             "transformers.AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(FOLDER)"
         )

@@ -10,11 +10,9 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig, from_dict, named_shapes
+from ..parts.norms import Array, NamedArrays
 from ..parts.positions import POSITIONS
-from ..system.safetensors_files import Array
 from .architectures import ARCHITECTURES, SUPPORTED, Module, architecture_of
-
-Weights = Mapping[str, Array]
 
 # Keys for which our models compute only these values, whatever the architecture.
 _NEVER: dict[str, tuple[Any, ...]] = {
@@ -103,7 +101,7 @@ def _short(value: Any) -> str:
 # Weights
 
 
-def weights_to_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Array]:
+def weights_to_huggingface(weights: NamedArrays, config: GPTConfig) -> dict[str, Array]:
     """Their tensors for our weights."""
     tensors = {}
     for module, i in numbered_modules(config):
@@ -114,7 +112,7 @@ def weights_to_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Arr
     return tensors
 
 
-def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Array]:
+def weights_from_huggingface(weights: NamedArrays, config: GPTConfig) -> dict[str, Array]:
     """Our weights from their tensors. UserError if a tensor is missing, or does not belong to the
     model; whoever makes a model of the weights checks their shapes."""
     tensors = _with_present_names(weights, config)
@@ -155,7 +153,7 @@ def numbered(name: str, block: int) -> str:
     return name.replace("#", str(block))
 
 
-def stacked(weights: Weights, module: Module, block: int) -> dict[str, Array]:
+def stacked(weights: NamedArrays, module: Module, block: int) -> dict[str, Array]:
     """The tensors of a module of theirs, "weight" and "bias", a matrix as (out, in)."""
     found = {}
     for kind in ("weight", "bias"):
@@ -166,7 +164,7 @@ def stacked(weights: Weights, module: Module, block: int) -> dict[str, Array]:
     return found
 
 
-def _with_present_names(weights: Weights, config: GPTConfig) -> dict[str, Array]:
+def _with_present_names(weights: NamedArrays, config: GPTConfig) -> dict[str, Array]:
     """The weights by the names that transformers uses now: the first GPT-2 files leave out a prefix
     of the names, and hold more than weights."""
     prefix = architecture_of(config).prefix

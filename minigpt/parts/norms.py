@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 Array = NDArray[np.floating[Any]]
+NamedArrays = Mapping[str, Array]  # the weights of a network, by the names of its parameters
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -42,7 +43,7 @@ class Norm(Protocol):
     def torch_form(self, width: int, eps: float, bias: bool) -> "nn.Module":
         """A new one, for training: ``(..., width)`` to ``(..., width)``."""
 
-    def numpy_form(self, weights: Mapping[str, Array], name: str, eps: float) -> NumpyNorm:
+    def numpy_form(self, weights: NamedArrays, name: str, eps: float) -> NumpyNorm:
         """The one whose parameters have this `name` before theirs."""
 
 
@@ -59,7 +60,7 @@ class RMSNorm:
 
         return nn.RMSNorm(width, eps)
 
-    def numpy_form(self, weights: Mapping[str, Array], name: str, eps: float) -> NumpyNorm:
+    def numpy_form(self, weights: NamedArrays, name: str, eps: float) -> NumpyNorm:
         return ScaledNorm(weights[f"{name}.weight"], eps)
 
 
@@ -76,7 +77,7 @@ class LayerNorm:
 
         return nn.LayerNorm(width, eps, bias=bias)
 
-    def numpy_form(self, weights: Mapping[str, Array], name: str, eps: float) -> NumpyNorm:
+    def numpy_form(self, weights: NamedArrays, name: str, eps: float) -> NumpyNorm:
         bias = weights.get(f"{name}.bias")
         return ScaledNorm(weights[f"{name}.weight"], eps, centres=True, bias=bias)
 

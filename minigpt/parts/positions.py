@@ -5,17 +5,14 @@ the embedding of each token, or by turning the queries and keys of each head. `P
 neither; a kind overrides what it does.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .norms import Array, NamedArrays, Shapes
 
 if TYPE_CHECKING:
     from torch import nn
-
-Array = NDArray[np.floating[Any]]
-Shapes = dict[str, tuple[int, ...]]
 
 
 class Network(Protocol):
@@ -72,7 +69,7 @@ class Positions:
         """The arguments with which `MultiHeadAttention` is made, so that it turns by position."""
         return {}
 
-    def numpy_form(self, network: Network, weights: Mapping[str, Array]) -> NumpyPositions:
+    def numpy_form(self, network: Network, weights: NamedArrays) -> NumpyPositions:
         """The same for the glass engine, with the weights of a whole network."""
         return NumpyPositions()
 
@@ -96,7 +93,7 @@ class Learned(Positions):
 
         return nn.Embedding(network.context_length, network.emb_dim)
 
-    def numpy_form(self, network: Network, weights: Mapping[str, Array]) -> NumpyPositions:
+    def numpy_form(self, network: Network, weights: NamedArrays) -> NumpyPositions:
         return NumpyPositions(vectors=weights["position_embedding.weight"])
 
     def huggingface(self, network: Network) -> dict[str, Any]:
@@ -112,7 +109,7 @@ class Rotary(Positions):
     def in_attention(self, network: Network) -> dict[str, Any]:
         return {"rotary_base": network.rotary_base}
 
-    def numpy_form(self, network: Network, weights: Mapping[str, Array]) -> NumpyPositions:
+    def numpy_form(self, network: Network, weights: NamedArrays) -> NumpyPositions:
         """Turns by the angle ``t base^(-2i / head_dim)``, for each pair i and each position t of
         the context."""
         exponents = -np.arange(0, network.head_size, 2) / network.head_size

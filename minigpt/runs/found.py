@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import GPTConfig
-from ..generation.numpy_gpt import NumpyGPT, Weights
+from ..generation.numpy_gpt import NumpyGPT
+from ..parts.norms import NamedArrays
 from ..system.safetensors_files import read_weights
 from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
 from .folder import (
@@ -82,7 +83,7 @@ def tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:
     return load_tokenizer(path) if given is None else same_tokenizer(path, given)
 
 
-def make_glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:
+def make_glass(config: GPTConfig, weights: NamedArrays, place: Path) -> NumpyGPT:
     """The glass engine with these weights; UserError with their place if they do not fit."""
     try:
         return NumpyGPT(config, weights)
