@@ -116,7 +116,15 @@ def draft_of_size(
     many = rough(rules.MANY_TOKENS)
 
     def draft_with(times: int, batch_divisor: int) -> Draft:
-        return _draft_with(size, text, machine, settings, longest, times, batch_divisor)
+        return _draft_with(
+            times,
+            batch_divisor,
+            size=size,
+            text=text,
+            machine=machine,
+            settings=settings,
+            longest=longest,
+        )
 
     if not settings.is_open("context_length"):
         return draft_with(times=1, batch_divisor=1)
@@ -150,13 +158,14 @@ def draft_of_size(
 
 
 def _draft_with(
+    times: int,
+    batch_divisor: int,
+    *,
     size: rules.Size,
     text: TextStats,
     machine: Machine,
     settings: Settings,
     longest: int | None,
-    times: int,
-    batch_divisor: int,
 ) -> Draft:
     """The draft with a context so many times as long as a short one, unless its length is given."""
     settings = settings.planned(emb_dim=size.emb_dim, num_layers=size.num_layers)
