@@ -21,19 +21,11 @@ _MANY = 5000  # steps: likewise
 _OLDEST = (7, 0)  # compute capability that Triton, which writes the code, knows
 
 
-def is_wanted(device: torch.device, config: TrainConfig) -> bool:
-    """Whether a training is to be compiled: it is asked for or, with compile "auto", the training
-    is long enough to gain by it. On a CPU none is."""
-    if config.compile != "auto":
-        return config.compile == "on"
-    is_long = config.minutes >= _LONG if config.steps is None else config.steps >= _MANY
-    return device.type == "cuda" and is_long
-
-
 def compile_for_training(
     loss: Loss, synchronised: nn.Module, parts: list[Batch], config: TrainConfig
 ) -> None:
-    """Compile a loss in place, or say in a line what prevents that.
+    """Compile a loss in place if the config asks for it or, with compile "auto", the training is
+    long enough to gain by it; or say in a line what prevents that.
 
     `synchronised` is the same loss as DDP computes it, and `parts` have all shapes of the parts to
     come.
@@ -41,6 +33,9 @@ def compile_for_training(
     Raises:
         UserError: if it cannot be compiled and the config says "on".
     """
+    is_long = config.minutes >= _LONG if config.steps is None else config.steps >= _MANY
+    if config.compile == "off" or (config.compile == "auto" and not is_long):
+        return
     device = next(loss.parameters()).device
 
     def try_out() -> None:

@@ -17,7 +17,7 @@ from ..config import TrainConfig
 from ..data.batches import Batch, Batches
 from . import distributed, workers
 from .checkpoint import Learner, TrainingState
-from .compilation import compile_for_training, is_wanted
+from .compilation import compile_for_training
 from .divergence import check_finite, check_growth
 from .loss import Loss, LossFunction, check_minimised
 from .optimizer import optimized, set_rates
@@ -87,7 +87,8 @@ class GradientDescent:
         with self._plain_loss.watching():
             try:
                 self._loss = distributed.synchronised(self._plain_loss)
-                if is_wanted(next(self._model.parameters()).device, self._config):
+                is_on_gpu = next(self._model.parameters()).is_cuda
+                if is_on_gpu or self._config.compile == "on":
                     # All shapes that there will be: code is compiled for each of them.
                     parts = [self.parts(step=0, done=done)[0] for done in (0.0, 1.0)]
                     compile_for_training(self._plain_loss, self._loss, parts, self._config)

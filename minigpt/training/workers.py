@@ -71,8 +71,17 @@ def compute(function: Callable[[Item], Result], items: Sequence[Item]) -> list[R
 
 def number_for(model: nn.Module, config: TrainConfig) -> int:
     """How many workers train a model: as many as the config says, or one where they cannot."""
+    # What drops something by random numbers that all threads have in common, as attention and
+    # torch's own layers do.
+    common_dropout = 0.0
+    for part in model.modules():
+        draws_its_own = isinstance(part, Dropout)
+        probability = part.p if isinstance(part, _DropoutNd) else getattr(part, "dropout", 0.0)
+        if isinstance(probability, float) and not draws_its_own:
+            common_dropout = max(common_dropout, probability)
+
     device = next(model.parameters()).device
-    if why_not_shared(device, config.compile, common_dropout(model)) is not None:
+    if why_not_shared(device, config.compile, common_dropout) is not None:
         return 1
     return config.num_workers or 1
 
@@ -88,18 +97,6 @@ def why_not_shared(device: torch.device, compile: str, attention_dropout: float)
     if attention_dropout > 0.0:
         return "dropout of attention weights is drawn from random numbers common to all threads"
     return None
-
-
-def common_dropout(model: nn.Module) -> float:
-    """The highest probability with which a part of a network drops something by random numbers
-    that all threads have in common, as attention and torch's own layers do."""
-    highest = 0.0
-    for part in model.modules():
-        draws_its_own = isinstance(part, Dropout)
-        probability = part.p if isinstance(part, _DropoutNd) else getattr(part, "dropout", 0.0)
-        if isinstance(probability, float) and not draws_its_own:
-            highest = max(highest, probability)
-    return highest
 
 
 def backward(

@@ -13,7 +13,7 @@ from minigpt.config import GPTConfig, TrainConfig
 from minigpt.data.batches import Batch
 from minigpt.model import GPT
 from minigpt.training import compilation
-from minigpt.training.compilation import compile_for_training, compile_loss, is_wanted
+from minigpt.training.compilation import compile_for_training, compile_loss
 from minigpt.training.loss import Loss
 from tests.conftest import train_tiny
 
@@ -106,8 +106,13 @@ def test_what_is_missing_is_said_and_not_tried(
         ({"steps": 5000}, True),
     ],
 )
-def test_auto_compiles_for_a_long_training_on_a_gpu(extent: Any, is_long: bool) -> None:
-    config = TrainConfig(**extent)
-    assert is_wanted(torch.device("cuda"), config) == is_long
-    assert not is_wanted(torch.device("cpu"), config)
-    assert not is_wanted(torch.device("mps"), config)
+def test_auto_compiles_for_a_long_training_on_a_gpu(
+    extent: Any, is_long: bool, loss_and_parts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try_to_compile(loss_and_parts, TrainConfig(**extent))
+    assert ("compiling the model" in capsys.readouterr().err) == is_long
+
+
+def test_off_compiles_nothing(loss_and_parts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    try_to_compile(loss_and_parts, replace(LONG, compile="off"))
+    assert capsys.readouterr().err == ""
