@@ -202,7 +202,8 @@ def set_gradients(
     counts = torch.tensor([len(counted), int(byte_lengths[counted].sum())])
     sums = torch.cat([totals, counts.to(totals)])  # (4,)
     distributed.add_up(sums)
-    correction = divisor / sums[2].clamp(min=1.0)  # 1 for a single process
+    # Exactly 1 for a single process. (A number divided by a tensor would be rounded twice.)
+    correction = sums.new_full((), divisor) / sums[2].clamp(min=1.0)
 
     if processes > 1 or scale != 1.0:  # DDP has divided the gradients by the processes
         gradients = [p.grad for p in parameters if p.grad is not None]

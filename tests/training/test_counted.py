@@ -197,6 +197,23 @@ def test_a_loss_of_ones_own_counts_as_one_of_ours_does_in_any_parts(folder: Path
         assert other == pytest.approx(found[0], rel=1e-5)
 
 
+@pytest.mark.parametrize("counted", [1, 49, 3, 100])
+def test_for_one_process_the_loss_is_the_models_to_the_last_bit(counted: int) -> None:
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(11, emb_dim=8, num_layers=1, num_heads=2, context_length=100))
+    inputs, targets = torch.randint(11, (2, 1, 100))
+    targets[:, counted:] = IGNORED
+    result = set_gradients(
+        Loss(model),
+        list(model.parameters()),
+        [(inputs, targets)],
+        torch.ones(11, dtype=torch.int64),
+        grad_clip=1e9,
+        precision=torch.float32,
+    )
+    assert result.minimised == result.loss == model.loss(inputs, targets).item()
+
+
 # Several processes
 
 
