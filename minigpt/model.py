@@ -4,7 +4,6 @@ One class is made of the parts that its `GPTConfig` names, whatever they are. Th
 comes from `minigpt.attention`.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -14,8 +13,7 @@ from torch.nn import functional as F
 
 from .attention import KeyValueCache, MultiHeadAttention
 from .attention.fused import Dropout, linear_cross_entropy
-from .config import GPT_NAME, GPTConfig, named_shapes, weight_shapes
-from .networks import difference, named_parameters, unwrapped
+from .config import GPTConfig, weight_shapes
 from .parts.norms import NORMS
 from .parts.positions import POSITIONS
 
@@ -256,42 +254,6 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, std=residual_std)
             else:
                 nn.init.normal_(parameter, std=0.02)
-
-
-def without_weights(config: GPTConfig) -> GPT:
-    """A GPT whose weights take neither memory nor random numbers; its tables are there."""
-    with torch.device("meta"):
-        model = GPT(config)
-    parts: list[Any] = list(model.modules())
-    for part in parts:
-        if dict(part.named_buffers(recurse=False)):
-            part.to_empty(device="cpu", recurse=False)
-            part.reset_parameters()
-    return model
-
-
-_usual = functools.lru_cache(maxsize=4)(without_weights)  # called again and again, for few configs
-
-
-def network_name(model: nn.Module) -> str:
-    """What to call a network: "GPT" if, in evaluation, it computes what a GPT of its config does;
-    else its class, or "GPT with ...", the part that was replaced or changed.
-
-    A subclass, or a GPT with another part in it, often has the same weights by the same names. So a
-    network is compared part by part with a new GPT. To compare outputs would tell less: a new GPT's
-    outputs do not depend on its attention, and outputs for a few tokens hardly show a change that
-    matters for long texts. Forward hooks do not count, since they are not saved, and wrappers do
-    not, since they compute the same.
-    """
-    gpt = unwrapped(model)
-    if type(gpt) is not GPT:
-        name = type(gpt).__name__
-        return name if name != GPT_NAME else "GPT of another package"
-    if (found := difference(gpt, _usual(gpt.config))) is not None:
-        return f"GPT {found}"
-
-    shapes = {name: parameter.shape for name, parameter in named_parameters(gpt)}
-    return GPT_NAME if shapes == dict(named_shapes(gpt.config)) else "GPT with other weights"
 
 
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:

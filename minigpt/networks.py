@@ -1,17 +1,22 @@
 """Any network, seen from outside: its wrappers, the names of its tensors, the modes of its parts,
-and what it computes otherwise than another.
+and whether it is exactly a `GPT`.
 
 The network may be a `GPT` or somebody's own; wrappers are those of torch.compile and of data
 parallelism, which only compute what the network in them computes.
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from types import NoneType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from .config import GPT_NAME, GPTConfig, named_shapes
+from .model import GPT
 
 # The settings of a part are its plain attributes, apart from what acts in training only.
 _PLAIN = (bool, int, float, str, tuple, NoneType)
@@ -89,10 +94,46 @@ def same_modes(model: nn.Module) -> Iterator[None]:
             part.training = was_training
 
 
-# What two networks compute
+# Whether it is a GPT
 
 
-def difference(network: nn.Module, usual: nn.Module) -> str | None:
+def without_weights(config: GPTConfig) -> GPT:
+    """A GPT whose weights take neither memory nor random numbers; its tables are there."""
+    with torch.device("meta"):
+        model = GPT(config)
+    parts: list[Any] = list(model.modules())
+    for part in parts:
+        if dict(part.named_buffers(recurse=False)):
+            part.to_empty(device="cpu", recurse=False)
+            part.reset_parameters()
+    return model
+
+
+_usual = functools.lru_cache(maxsize=4)(without_weights)  # called again and again, for few configs
+
+
+def network_name(model: nn.Module) -> str:
+    """What to call a network: "GPT" if, in evaluation, it computes what a GPT of its config does;
+    else its class, or "GPT with ...", the part that was replaced or changed.
+
+    A subclass, or a GPT with another part in it, often has the same weights by the same names. So a
+    network is compared part by part with a new GPT. To compare outputs would tell less: a new GPT's
+    outputs do not depend on its attention, and outputs for a few tokens hardly show a change that
+    matters for long texts. Forward hooks do not count, since they are not saved, and wrappers do
+    not, since they compute the same.
+    """
+    gpt = unwrapped(model)
+    if type(gpt) is not GPT:
+        name = type(gpt).__name__
+        return name if name != GPT_NAME else "GPT of another package"
+    if (found := _difference(gpt, _usual(gpt.config))) is not None:
+        return f"GPT {found}"
+
+    shapes = {name: parameter.shape for name, parameter in named_parameters(gpt)}
+    return GPT_NAME if shapes == dict(named_shapes(gpt.config)) else "GPT with other weights"
+
+
+def _difference(network: nn.Module, usual: nn.Module) -> str | None:
     """What a network has otherwise than the usual one of its class, part by part, so that it
     computes something else in evaluation, its weights apart: "with Square as blocks.1", say. None
     if there is nothing."""

@@ -22,7 +22,7 @@ from .sources import MODULES, PACKAGE, tree_of
 def floors() -> dict[str, int]:
     """The floor of each room, as docs/pieces.md has them."""
     text = (PACKAGE.parent / "docs/pieces.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d) \| `(\w+)(?:/|\.py)` \|", text, re.M)
+    rows = re.findall(r"^\| (\d+) \| `(\w+)(?:/|\.py)` \|", text, re.M)
     return {room: int(floor) for floor, room in rows}
 
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..model import Caches, network_name, without_weights
-from ..networks import evaluating, tensors_of, unwrapped
+from ..model import Caches
+from ..networks import evaluating, network_name, tensors_of, unwrapped, without_weights
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 

@@ -13,8 +13,7 @@ from ..config import GPT_NAME, counted
 from ..generation.results import visible
 from ..generation.torch_gpt import glass_of
 from ..measure.copied import writer_of
-from ..model import network_name
-from ..networks import evaluating
+from ..networks import evaluating, network_name
 from ..training.callbacks import Figures, Training
 from ..training.messages import say_text_of_a_model
 from .result import first_words

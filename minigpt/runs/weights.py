@@ -35,7 +35,7 @@ def save_weights(
     the weights were kept.
     """
     from ..generation.torch_gpt import weights_of
-    from ..model import network_name
+    from ..networks import network_name
 
     about: dict[str, Any] = {"network": network_name(model)}
     if best:
@@ -57,8 +57,7 @@ def load_weights(model: "nn.Module", path: Path) -> None:
     saved buffers. UserError if they do not fit or are damaged; the network then stays as it was."""
     import torch
 
-    from ..model import network_name
-    from ..networks import tensors_of
+    from ..networks import network_name, tensors_of
 
     try:
         with safe_open(path, "pt") as file:

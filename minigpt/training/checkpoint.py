@@ -22,8 +22,7 @@ from torch.optim import Optimizer
 
 from .. import UserError
 from ..config import Natural, TrainConfig, from_dict
-from ..model import network_name
-from ..networks import named_parameters, tensors_of
+from ..networks import named_parameters, network_name, tensors_of
 from ..runs.folder import CHECKPOINT, DAMAGED, LAST, PREVIOUS
 from ..system.platforms import rename
 from ..system.safetensors_files import save_tensors
