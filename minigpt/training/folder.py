@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,9 +226,7 @@ class RunFolder:
             self._best = None
 
     def _write_best(self, model: nn.Module, state: TrainingState) -> bool:
-        def write(folder: Path) -> None:
-            save_weights(model, folder / WEIGHTS, best=_figures_of_best(state))
-
+        write = partial(_save_best, model, state)
         return distributed.on_main(self.write, "the best weights", write)
 
     def put_best_aside(self, model: nn.Module, state: TrainingState) -> None:
@@ -235,9 +234,9 @@ class RunFolder:
         where a resumed training finds them."""
         if self.path is None or self._best is None:
             return
-        aside = self.path / CHECKPOINT / BEST
+        aside = f"{CHECKPOINT}/{BEST}"
         with self._best.in_place(model), contextlib.suppress(OSError):  # the first has been told
-            distributed.on_main(save_weights, model, aside, best=_figures_of_best(state))
+            distributed.on_main(_save_best, model, state, self.path, name=aside)
 
     def check_end(self, model: nn.Module, state: TrainingState) -> None:
         """Raise a UserError if a training ends without its folder, or if the best weights are not
@@ -277,12 +276,11 @@ class RunFolder:
         if self.path is None:
             return False
 
-        def write(folder: Path) -> None:
-            save_checkpoint(folder, learner, state)
-
         start = time.monotonic()
         check_weights(learner.model)
+        write = partial(save_checkpoint, learner=learner, state=state)
         is_written = distributed.on_main(self.write, "the checkpoint", write)
+
         took = distributed.of_main(time.monotonic() - start)
         interval = max(config.checkpoint_seconds, took / _SAVING_SHARE)
         self._next_checkpoint = state.seconds + took + interval
@@ -322,17 +320,18 @@ def _find_best(folder: Path) -> dict[str, float]:
     return read_best(folder / WEIGHTS) or {}
 
 
-# What is written of the best weights, and said if they cannot be written
+# How the best weights are written, and what is said if they cannot be
 
 
-def _figures_of_best(state: TrainingState) -> dict[str, float]:
-    """What a weights file says of the best weights."""
+def _save_best(model: nn.Module, state: TrainingState, folder: Path, name: str = WEIGHTS) -> None:
+    """Write the weights of a model, of which the state says how good they are."""
     assert state.best_loss is not None and state.best_bits_per_byte is not None
-    return {
+    best = {
         "val_loss": state.best_loss,
         "val_bits_per_byte": state.best_bits_per_byte,
         "step": state.best_step,
     }
+    save_weights(model, folder / name, best=best)
 
 
 def _remedy(kind: str, folder: Path) -> str:

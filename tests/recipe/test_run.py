@@ -400,7 +400,7 @@ def test_every_file_of_a_run_has_the_permissions_of_any_new_file() -> None:
     assert len(modes) > 7 and set(modes.values()) == {"0o640"}, modes
 
 
-def refuse(*_: Any) -> None:
+def refuse(*_: Any, **__: Any) -> None:
     raise NO_ROOM
 
 

@@ -103,13 +103,13 @@ def test_a_fiftieth_of_the_time_goes_into_texts(
     def pass_by(seconds: float) -> None:
         now[0] += seconds
 
-    write = samples._written
+    writer_of = samples.writer_of
 
-    def write_slowly(*arguments: Any) -> Any:
+    def slow_writer(trainer: Any) -> Any:
         pass_by(1.0)
-        return write(*arguments)
+        return writer_of(trainer)
 
-    monkeypatch.setattr(samples, "_written", write_slowly)
+    monkeypatch.setattr(samples, "writer_of", slow_writer)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     after_step(monkeypatch, lambda step: True, lambda: pass_by(10.0))
     rows = read_texts(train_tiny(steps=30, num_evals=1))
@@ -317,10 +317,10 @@ def test_a_full_disk_is_told_when_it_is_full_and_when_there_is_room(
 ) -> None:
     is_full = [True]
 
-    def write(*arguments: Any) -> None:
+    def write(*arguments: Any, **named: Any) -> None:
         if is_full.pop() if is_full else False:
             raise NO_ROOM
-        save_checkpoint(*arguments)
+        save_checkpoint(*arguments, **named)
 
     monkeypatch.setattr("minigpt.training.folder.save_checkpoint", write)
     rows = read_phases(train_tiny())

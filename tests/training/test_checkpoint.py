@@ -243,7 +243,7 @@ def test_checkpoints_take_a_twentieth_of_the_time_at_most(
     for."""
     now = [0.0]
 
-    def write(*_: Any) -> None:
+    def write(*_: Any, **__: Any) -> None:
         now[0] += cost
 
     monkeypatch.setattr(training_folder, "time", SimpleNamespace(monotonic=lambda: now[0]))
