@@ -127,7 +127,7 @@ class WindowBatches:
         counted = self._dataset.counted_train
         starts = self.starts(step)[rows].tolist()
         windows = [window(tokens, start, self._context_length, counted) for start in starts]
-        return stacked(windows)
+        return batch_of(windows)
 
     def validation(self, max_tokens: int) -> Iterator[Window]:
         """See :class:`Batches`."""
@@ -220,7 +220,7 @@ def window(
     return ids[:-1], targets
 
 
-def stacked(windows: Sequence[Window]) -> Batch:
+def batch_of(windows: Sequence[Window]) -> Batch:
     """Windows of the same length one below the other."""
     inputs, targets = zip(*windows, strict=True)
     return torch.from_numpy(np.stack(inputs)), torch.from_numpy(np.stack(targets))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import EvaluationConfig, TrainConfig
-from ..data.batches import Batch, Batches, Window, stacked
+from ..data.batches import Batch, Batches, Window, batch_of
 from ..networks import evaluating
 from . import distributed, workers
 from .checkpoint import TrainingState
@@ -214,11 +214,11 @@ def _groups(windows: Iterable[Window], size: int) -> Iterator[Batch]:
     for window in windows:
         is_whole = len(group) == size
         if group and (is_whole or len(window[0]) != len(group[0][0])):
-            yield stacked(group)
+            yield batch_of(group)
             group = []
         group.append(window)
     if group:
-        yield stacked(group)
+        yield batch_of(group)
 
 
 def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:
