@@ -121,14 +121,14 @@ def _start(out: str | None, settings: Settings, *, started: float) -> None:
     _say_reading(settings)
     from ..runs.making import check_free
 
-    check_free(Path(out or "runs/.any"))
+    check_free(Path(out or "runs/.any"))  # without a name: whether runs/ can be written to
     with _waiting_journal(out) as journal:
         try:
             source = _read_text(settings, is_for_run=True, journal=journal)
             from ..recipe.run import start_run
 
             start_run(settings, out=out, started=started, source=source, journal=journal)
-        except SystemExit:
+        except SystemExit:  # by a signal; a `stop` in the journal acts as SIGTERM does
             if journal is None or not journal.is_stop_asked:
                 raise
             journal.end("stopped")

@@ -18,7 +18,8 @@ from .network import PRESETS, GPTConfig
 from .text import TextConfig
 from .training import TrainConfig
 
-# What is planned from the text, the machine and the minutes unless it is given.
+# What is planned from the text, the machine and the minutes unless it is given; so are the device,
+# the precision and how much of a long text is used.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
     "max_epochs", "token_split_prob", "learning_rate", "weight_decay", "interpolate",
@@ -138,7 +139,8 @@ class Settings:
         return Settings({**self.said, **new})
 
     def planned(self, why: str = "", **values: Any) -> "Settings":
-        """The same with these values where a plan may choose them."""
+        """The same with these values where a plan may still choose them: what was planned first
+        stays."""
         open_values = {name: value for name, value in values.items() if self.is_open(name)}
         return self.with_values("planned", open_values, why)
 

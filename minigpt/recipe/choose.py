@@ -16,7 +16,7 @@ from ..training.messages import say
 from ..training.precision import choose_precision
 from . import induction, rules
 from .beginning import Beginning
-from .machine import LESSON, Machine, Speed, count_workers, measure_speed
+from .machine import SPEED_OF_A_LESSON, Machine, Speed, count_workers, measure_speed
 from .plan import Planned, has_time_for_a_step, plan
 from .text_stats import TextStats, measure_text, seen_by
 from .tuning import is_worthwhile, knows_language
@@ -99,7 +99,7 @@ def _machines(asked: Beginning, stored_speed: StoredSpeed) -> Iterator[Machine]:
         precision = choose_precision(settings["precision"], device)
         speed = None
         if settings["lesson"]:
-            speed = LESSON
+            speed = SPEED_OF_A_LESSON
         elif needs_speed:
             speed = stored_speed(device, precision, num_workers)
             speed = speed or _measured_speed(device, precision, num_workers)

@@ -170,6 +170,7 @@ def _draft_with(
     """The draft with a context so many times as long as a short one, unless its length is given."""
     settings = settings.planned(emb_dim=size.emb_dim, num_layers=size.num_layers)
     settings = settings.planned(num_heads=rules.plan_heads(settings["emb_dim"]))
+    # As many parameters as its blocks have: the vocabulary is chosen by their number.
     blocks = settings.with_values("planned", {"vocab_size": 1}).network
 
     vocabulary = rules.plan_vocabulary(text, blocks)

@@ -61,7 +61,7 @@ class Speed:
 
 
 # The speed that a lesson assumes of every machine: about one thread of a laptop.
-LESSON = Speed(flops=4e10, start=2e-3)
+SPEED_OF_A_LESSON = Speed(flops=4e10, start=2e-3)
 _UNKNOWN = Speed(flops=1e11, start=0.0)  # of a machine whose speed makes no difference
 
 

@@ -154,7 +154,7 @@ def plan(
     """
     asked = settings
     if text.loss_before is not None and start is not None:
-        settings = tuned(settings, text, start)
+        settings = tuned(settings, text, start)  # what this plans, nothing below plans again
 
     longest = None if start is None else start.context_length
     draft, why_no_larger = choose_draft(text, machine, settings, longest)

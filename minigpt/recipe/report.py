@@ -91,14 +91,14 @@ def reasons(plan: "Planned") -> list[str]:
 
 def _extent(plan: "Planned") -> list[str]:
     """How fast the machine is, and how much of the text is used."""
-    from .machine import LESSON  # these load torch; a report of what was read does not
+    from .machine import SPEED_OF_A_LESSON  # these load torch; a report of what was read does not
 
     lines = []
     speed = plan.machine.speed
     if speed is not None:
         operations = f"{speed.flops / 1e9:,.0f} billion operations a second"
         extent = f"{counted(plan.steps, 'step')} in {duration(plan.seconds)}"
-        who = "a lesson counts with" if speed == LESSON else "this machine computes"
+        who = "a lesson counts with" if speed == SPEED_OF_A_LESSON else "this machine computes"
         lines.append(f"{who} {operations}: about {extent}")
 
     characters = (plan.text.whole or plan.text.size) / plan.text.bytes_per_character

@@ -119,8 +119,9 @@ def start_run(
 ) -> Run:
     """Train a new run with the settings that were given.
 
-    `started` is when the command began, in time.monotonic's seconds; `source` is the text, if it
-    has been read already, and `journal` that of the run, if it is open.
+    `started` is when the command began, in time.monotonic's seconds. `source` is the text, if it
+    has been read already: the command reads it while torch is not loaded yet. `journal` is that of
+    the run, if it is open.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         folder = RunFolder(out, journal)
@@ -149,7 +150,8 @@ def start_run(
         if planned is not None:
             planned = planned.with_tokens(dataset)
             settings = planned.settings
-            files[PLAN] = planned.to_json(report.say_plan(planned))
+            lines = report.say_plan(planned)
+            files[PLAN] = planned.to_json(lines)
 
         # Begin
         training = settings.training

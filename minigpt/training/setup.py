@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import UserError
-from ..config import TrainConfig
+from ..config import LESSON, TrainConfig
 from ..data.batches import Dataset
 from ..data.source import check_context
 from ..model import GPT
@@ -51,14 +51,7 @@ def as_lesson(config: TrainConfig) -> TrainConfig:
     """
     if not config.lesson:
         return config
-    return replace(
-        config,
-        device="cpu",
-        precision="float32",
-        compile="off",
-        num_workers=1,
-        seed=TrainConfig.seed,
-    )
+    return replace(config, **LESSON)
 
 
 def context_length_of(model: nn.Module, given: int | None) -> int:

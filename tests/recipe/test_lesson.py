@@ -11,7 +11,7 @@ import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.recipe.machine import LESSON, Speed
+from minigpt.recipe.machine import SPEED_OF_A_LESSON, Speed
 from tests.conftest import some_text
 from tests.forks import Forks
 from tests.patience import PATIENCE
@@ -75,7 +75,11 @@ def test_it_takes_about_its_minutes_at_the_speed_of_a_lesson(workplace: Path) ->
     run = minigpt.train("my.txt", lesson=True, minutes=0.15, emb_dim=16, num_layers=1)
     plan = json.loads((run / "plan.json").read_text())
     config = json.loads((run / "config.json").read_text())["training"]
-    assert plan["speed"] == {"flops": LESSON.flops, "start": LESSON.start, "num_workers": 1}
+    assert plan["speed"] == {
+        "flops": SPEED_OF_A_LESSON.flops,
+        "start": SPEED_OF_A_LESSON.start,
+        "num_workers": 1,
+    }
     assert plan["seconds"] <= 60 * 0.15 and plan["init"] is None
     assert config["steps"] == plan["steps"] and config["minutes"] == 0.15
     assert (config["device"], config["precision"], config["num_workers"]) == ("cpu", "float32", 1)
