@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from .attention import KeyValueCache, MultiHeadAttention
 from .attention.fused import Dropout, linear_cross_entropy
 from .config import GPTConfig, weight_shapes
-from .parts.norms import NORMS
-from .parts.positions import POSITIONS
+from .config.parts.norms import NORMS
+from .config.parts.positions import POSITIONS
 
 Caches = list[KeyValueCache]
 

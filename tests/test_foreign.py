@@ -23,10 +23,9 @@ from minigpt.config import GPTConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.generation.torch_gpt import TorchGPT, engine_of, glass_of
+from minigpt.generation.torch_gpt import TorchGPT, engine_of, glass_of, network_name
 from minigpt.generation.window import Window
 from minigpt.model import GPT, FeedForward
-from minigpt.networks import network_name
 from minigpt.recipe.samples import Samples
 from minigpt.runs.folder import WEIGHTS
 from minigpt.runs.journal import texts_of_evaluations

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from minigpt.parts import NormName, PositionsName
-from minigpt.parts.norms import NORMS
-from minigpt.parts.positions import POSITIONS
+from minigpt.config.parts import NormName, PositionsName
+from minigpt.config.parts.norms import NORMS
+from minigpt.config.parts.positions import POSITIONS
 
 from .sources import PACKAGE
 
@@ -165,7 +165,7 @@ def test_a_norm_and_a_kind_of_positions_of_a_strangers_own(tmp_path: Path) -> No
         ],
     }
     for name, changes in edits.items():
-        file = package / "parts" / name
+        file = package / "config" / "parts" / name
         text = file.read_text()
         for old, new in changes:
             assert text.count(old) == 1

@@ -6,8 +6,8 @@ from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
 from .. import UserError
-from ..parts import NormName, PositionsName
 from .checked import Base, Checked, Fraction, Probability, Size, require, setting
+from .parts import NormName, PositionsName
 
 _LARGEST_TABLE = 1 << 24  # numbers in a table of rotary positions
 
@@ -89,7 +89,7 @@ class GPTConfig(Checked):
         super().__post_init__()
 
     def _check(self) -> None:
-        from ..parts.positions import POSITIONS  # with numpy, which takes a tenth of a second
+        from .parts.positions import POSITIONS  # with numpy, which takes a tenth of a second
 
         heads = self.num_heads
         must_be_even = POSITIONS[self.positions].turns_pairs
@@ -159,8 +159,8 @@ def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     these tensors, and the number of parameters and the cost of a model follow from it. A tied head
     is the token embedding.
     """
-    from ..parts.norms import NORMS
-    from ..parts.positions import POSITIONS
+    from .parts.norms import NORMS
+    from .parts.positions import POSITIONS
 
     c = config
     q_dim = c.num_heads * c.head_size

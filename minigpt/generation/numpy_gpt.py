@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..config import GPTConfig, check_shapes
-from ..parts.norms import NORMS, NamedArrays, ScaledNorm
-from ..parts.positions import POSITIONS, NumpyTurn
+from ..config.parts.norms import NORMS, NamedArrays, ScaledNorm
+from ..config.parts.positions import POSITIONS, NumpyTurn
 from .window import Array, TokenIds
 
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0

@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig
-from ..parts.norms import NORMS, NamedArrays
-from ..parts.positions import POSITIONS
+from ..config.parts.norms import NORMS, NamedArrays
+from ..config.parts.positions import POSITIONS
 from ..system.platforms import how_to_install
 from ..system.safetensors_files import Array
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer

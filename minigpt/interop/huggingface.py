@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import UserError
 from ..config import GPTConfig, SampleConfig
-from ..parts.norms import Array, NamedArrays
+from ..config.parts.norms import Array, NamedArrays
 from ..system.safetensors_files import read_weights, write_tensors
 from ..tokenizer import END_OF_TEXT, Tokenizer, has_tokenizer, load_tokenizer, tiktoken_tokenizer
 from .chat import ChatFormat

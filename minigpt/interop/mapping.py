@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig, from_dict, named_shapes
-from ..parts.norms import Array, NamedArrays
-from ..parts.positions import POSITIONS
+from ..config.parts.norms import Array, NamedArrays
+from ..config.parts.positions import POSITIONS
 from .architectures import ARCHITECTURES, SUPPORTED, Module, architecture_of
 
 # Keys for which our models compute only these values, whatever the architecture.

@@ -210,7 +210,7 @@ def say_run(trainer: "Trainer") -> None:
 
 def _keeping(trainer: "Trainer") -> str:
     """Of how many steps weights are kept, where, and how much of the disk they take."""
-    from ..networks import tensors_of
+    from ..system.networks import tensors_of
 
     keep = trainer.config.keep
     steps = trainer.config.steps

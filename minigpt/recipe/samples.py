@@ -11,9 +11,9 @@ import numpy as np
 from .. import UserError
 from ..config import GPT_NAME, counted
 from ..generation.results import visible
-from ..generation.torch_gpt import glass_of
+from ..generation.torch_gpt import glass_of, network_name
 from ..measure.copied import writer_of
-from ..networks import evaluating, network_name
+from ..system.networks import evaluating
 from ..training.callbacks import Figures, Training
 from ..training.messages import say_text_of_a_model
 from .result import first_words

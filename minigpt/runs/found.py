@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import GPTConfig
+from ..config.parts.norms import NamedArrays
 from ..generation.numpy_gpt import NumpyGPT
-from ..parts.norms import NamedArrays
 from ..system.safetensors_files import read_weights
 from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
 from .folder import (

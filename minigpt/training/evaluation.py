@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from .. import UserError
 from ..config import EvaluationConfig, TrainConfig
 from ..data.batches import Batch, Batches, Window, batch_of
-from ..networks import evaluating
+from ..system.networks import evaluating
 from . import distributed, workers
 from .checkpoint import TrainingState
 from .loss import token_cross_entropy

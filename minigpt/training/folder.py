@@ -17,13 +17,13 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..model import GPT
-from ..networks import tensors_of, unwrapped
 from ..runs.folder import BEST, CHECKPOINT, CONFIG, WEIGHTS, RunConfig, has_checkpoint, read_config
 from ..runs.journal import Journal
 from ..runs.making import begin_run, locked, remove_untrained
 from ..runs.weights import read_best, save_weights
 from ..system.atomic import write_text
 from ..system.errors import kind_of_error
+from ..system.networks import tensors_of, unwrapped
 from ..system.platforms import is_windows, quote_path, rename, why_not_written
 from . import distributed
 from .checkpoint import Learner, TrainingState, load_checkpoint, save_checkpoint

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .. import UserError
 from ..config import TrainConfig
 from ..model import GPT
-from ..networks import unwrapped
+from ..system.networks import unwrapped
 from . import workers
 from .precision import dtype_of
 

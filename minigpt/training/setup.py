@@ -15,7 +15,7 @@ from ..config import LESSON, TrainConfig
 from ..data.batches import Dataset
 from ..data.source import check_context
 from ..model import GPT
-from ..networks import evaluating, same_modes, unwrapped
+from ..system.networks import evaluating, same_modes, unwrapped
 from . import distributed, workers
 from .callbacks import check_callbacks
 from .precision import resolved

@@ -13,9 +13,9 @@ from torch.optim import Optimizer
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset, make_batches
-from ..networks import evaluating
 from ..runs.folder import EXPECTED, INTERPOLATION, is_kept
 from ..runs.listing import Run
+from ..system.networks import evaluating
 from . import distributed
 from .callbacks import CallbackList, Figures
 from .candidates import best_candidate, seconds_at_end

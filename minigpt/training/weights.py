@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..networks import named_parameters, tensors_of
+from ..system.networks import named_parameters, tensors_of
 
 _MEMORY = 0.1  # of the steps so far
 
