@@ -34,8 +34,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import minigpt
-from minigpt.config import EARLY, PLANNED, Settings, TextConfig, TrainConfig
+from minigpt.config import EARLY_UNTIL, PLANNED, Settings, TextConfig, TrainConfig
 from minigpt.data import batches
+from minigpt.data.batches import WindowBatches
 from minigpt.data.source import find_source
 from minigpt.model import GPT
 from minigpt.recipe import beginning, induction
@@ -211,12 +212,10 @@ def tables_keep_their_size(gpt: GPT, weight_decay: float) -> list[dict[str, Any]
     return [matrices, {**tables, "weight_decay": 0.0}, others]
 
 
-def windows_anywhere(
-    places: int, context_length: int, *, seed: int, epoch: int
-) -> NDArray[np.int64]:
-    """In the place of `batches._starts_of_epoch`: windows overlap, and some places are left out."""
-    draw = batches._random(seed, epoch)
-    return draw.integers(places, size=max(places // context_length, 1))
+def windows_anywhere(drawn: WindowBatches, epoch: int) -> NDArray[np.int64]:
+    """In the place of `WindowBatches._draw_epoch`: windows overlap, and some places are left out."""
+    draw = batches._random(drawn._seed, epoch)
+    return draw.integers(drawn._places, size=drawn._in_epoch)
 
 
 def no_average(average: WeightAverage) -> contextlib.AbstractContextManager[None]:
@@ -317,7 +316,7 @@ PARTS = (
         "every window once an epoch",
         "windows anywhere",
         6,
-        replacements=((batches, batches._starts_of_epoch, windows_anywhere),),
+        replacements=((WindowBatches, WindowBatches._draw_epoch, windows_anywhere),),
     ),
     Part(
         "learning rate by width",
@@ -432,14 +431,14 @@ def timed(part: Part, text: Text, precision: str) -> tuple[float, float]:
     def step(of: GradientDescent, state: TrainingState, done: float) -> BatchResult:
         starts.append(time.perf_counter())
         result = step_as_usual(of, state, done)
-        seconds = early if done < EARLY else late
+        seconds = early if done < EARLY_UNTIL else late
         seconds.append(time.perf_counter() - starts[-1])
         return result
 
     with patch.object(GradientDescent, "step", step):
         short = {"steps": TIMED_STEPS, "num_evals": 1, "eval_tokens": 1024}
         train_without(part, text, precision=precision, **short)
-    seconds = EARLY * statistics.median(early) + (1 - EARLY) * statistics.median(late)
+    seconds = EARLY_UNTIL * statistics.median(early) + (1 - EARLY_UNTIL) * statistics.median(late)
     return seconds, starts[0] - begun
 
 

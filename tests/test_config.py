@@ -29,13 +29,12 @@ from minigpt.config import (
     check_log,
     check_shapes,
     count_parameters,
-    counted,
     from_dict,
     named_shapes,
 )
 from minigpt.system.json_objects import parse_object, read_object, to_json, without_halves
 from minigpt.system.platforms import quote, quote_path
-from minigpt.system.shown import fit_for, in_utf8
+from minigpt.system.shown import fit_for, in_utf8, plural
 
 CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
 REQUIRED: dict[type, dict[str, Any]] = {GPTConfig: {"vocab_size": 300}}
@@ -531,6 +530,6 @@ def test_a_word_of_a_command_is_quoted_for_a_shell() -> None:
 
 
 def test_one_is_one_and_more_are_more() -> None:
-    assert [counted(number, "step") for number in (0, 1, 2, 1000)] == [
+    assert [plural(number, "step") for number in (0, 1, 2, 1000)] == [
         "0 steps", "1 step", "2 steps", "1,000 steps",
     ]  # fmt: skip

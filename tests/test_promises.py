@@ -15,7 +15,7 @@ import h11
 import pytest
 from packaging.requirements import Requirement
 
-from minigpt.config import EARLY, ReadingConfig, SampleConfig, TrainConfig, count_parameters
+from minigpt.config import EARLY_UNTIL, ReadingConfig, SampleConfig, TrainConfig, count_parameters
 from minigpt.data import copies, counting, source
 from minigpt.data.documents import apart, blocks, content, epub, rows, xml, zipped
 from minigpt.generation import continuation
@@ -142,7 +142,7 @@ PROMISES = {
         f"{split:.0%} of its tokens are split into two shorter ones",
         f"is {decay(2) - decay(1):.1f} per reading, up to {decay(99, is_tied=False)}, or up to "
         f"{decay(99):.0f} with one table",
-        f"The first {word(round(5 * EARLY))} fifths are harder.",
+        f"The first {word(round(5 * EARLY_UNTIL))} fifths are harder.",
         f"There are {word(TrainConfig.num_evals)}. If {word(TrainConfig.num_evals)} would take "
         f"more than a {part(plan._SHARE_OF_EVALUATIONS)} of the time",
         f"and at least {rules._QUICK // 10**6} MB",

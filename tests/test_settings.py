@@ -13,7 +13,7 @@ def test_a_setting_that_nobody_has_named_has_its_usual_value_and_is_open() -> No
     assert settings.training == TrainConfig() and settings.text == TextConfig()
     for name in PLANNED:
         assert settings.is_open(name) and settings.source(name) == "default"
-        assert settings.get(name) is None and settings.why(name) == ""
+        assert settings.fixed(name) is None and settings.why(name) == ""
 
 
 def test_what_was_given_is_never_planned_otherwise() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import EvaluationConfig, check_given, counted
+from ..config import EvaluationConfig, check_given
 from ..system.commands import command
+from ..system.shown import plural
 from .options import Parser, add_fields, add_model, chosen_model, given_fields, typed_model
 from .terminal import print_message, write
 
@@ -98,8 +99,8 @@ def _explain(result: "Evaluation") -> None:
 
     windows = f"windows of {result.context_length}"
     if result.stride < result.context_length:
-        windows += f", each {counted(result.stride, 'token')} after the one before"
-    print_message(f"read {counted(result.tokens, 'token')} in {windows}")
+        windows += f", each {plural(result.stride, 'token')} after the one before"
+    print_message(f"read {plural(result.tokens, 'token')} in {windows}")
     print_message(f"bits/byte: {BITS}")
     if (counting := result.counting_bits_per_byte) is not None:
         what = "counting which token follows which four in the training text"

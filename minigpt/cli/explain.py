@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, TypeVar
 
 from .. import UserError
-from ..config import counted
 from ..generation.results import Token, percent, visible
 from ..system.commands import command
+from ..system.shown import plural
 from .generate import read_prompt, token_name
 from .options import Parser, add_model, chosen_model, typed_model
 from .terminal import print_message, write
@@ -93,7 +93,7 @@ def _write_tables(writer: "Writer", ids: list[int], place: int, why: "Explanatio
             write(f"{added:>+7.2f}  {part}")
     others = [added for _, added in parts[_ROWS:]]
     if others:
-        write(f"{sum(others):>+7.2f}  {counted(len(others), 'other part')} together")
+        write(f"{sum(others):>+7.2f}  {plural(len(others), 'other part')} together")
 
     # The last of these tokens is left out: no later one could look at it.
     words = _by_size({i: bits for i, bits in why.words.items() if i != place - 1})
@@ -104,7 +104,7 @@ def _write_tables(writer: "Writer", ids: list[int], place: int, why: "Explanatio
     for i, bits in words[:_ROWS]:
         write(f"{bits:>+7.2f}  {i:>5}  {names[i]}")
     if len(words) > _ROWS:
-        others_count = counted(len(words) - _ROWS, "other token")
+        others_count = plural(len(words) - _ROWS, "other token")
         write(f"{'':>7}  {'':>5}  {others_count} changed it less")
 
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import InferenceConfig, SampleConfig, check_given, counted
+from ..config import InferenceConfig, SampleConfig, check_given
 from ..config.checked import is_utf8
 from ..devices.memory import enough_memory
 from ..generation.results import Step, Token, percent, visible
 from ..system.platforms import end_of_input, quote
+from ..system.shown import plural
 from .interactive import Session, TalkSession, Task, hold
 from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
 from .terminal import print_message, write, write_steps
@@ -199,7 +200,7 @@ def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:
     shown = {"log_probabilities": True, "alternatives": _ALTERNATIVES} if given.show else {}
     steps = task.steps(**shown)
 
-    tokens = counted(config.max_new_tokens, "token")
+    tokens = plural(config.max_new_tokens, "token")
     sentence = " and to the end of the sentence" if config.whole_sentences else ""
     print_message(
         f"writing with {model}, at temperature {config.temperature:g}, {tokens}{sentence} at most"

@@ -16,10 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import UserError
-from ..config import SampleConfig, counted
+from ..config import SampleConfig
 from ..devices.memory import enough_memory
 from ..generation.results import Step
 from ..system.platforms import end_of_input
+from ..system.shown import plural
 from .options import typed_text
 from .terminal import print_message, read_line, write_steps
 
@@ -72,7 +73,7 @@ class Task:
                 end = "the turn is over"
             elif "stop" in reasons:
                 end = "it came to a text that ends it (stop)"
-        speed = f"{counted(count, 'token')} at {count / seconds:,.0f} a second"
+        speed = f"{plural(count, 'token')} at {count / seconds:,.0f} a second"
         return f"{speed}   {seed} {self.config.seed}   {end}"
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import check_given, counted
+from ..config import check_given
 from ..system.commands import command
+from ..system.shown import plural
 from .options import Parser
 from .terminal import print_message, write
 
@@ -149,7 +150,7 @@ def _report(folder: Path, found: "Sequence[Remains]") -> None:
     for paths, noun in ((prepared, "prepared text"), (copies, "copied text")):
         left = sorted(path for path in paths if path.exists())
         if len(left) < len(paths):
-            gone.append(counted(len(paths) - len(left), noun))
+            gone.append(plural(len(paths) - len(left), noun))
         for path in left:
             print_message(f"in use, and still there: {path}")
 

@@ -178,7 +178,7 @@ def _read_text(
 
     source = find_source(config, print_message, tell_share)
     if config.init is None:  # else the model is read first, and brings its tokenizer
-        check_short_text(source, config, settings.get("context_length"))
+        check_short_text(source, config, settings.fixed("context_length"))
 
     report.say_text(source)
     if is_for_run:

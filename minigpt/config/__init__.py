@@ -27,7 +27,7 @@ from .network import (
     weight_shapes,
 )
 from .settings import (
-    EARLY,
+    EARLY_UNTIL,
     FREE,
     FROM_NOTHING,
     KEPT_ON_RESUMING,
@@ -41,14 +41,13 @@ from .settings import (
     check_given,
     check_interpolation,
     check_log,
-    counted,
     fields_of,
 )
 from .text import EvaluationConfig, ReadingConfig, TextConfig
 from .training import TrainConfig
 
 __all__ = [
-    "EARLY",
+    "EARLY_UNTIL",
     "FREE",
     "FROM_NOTHING",
     "GPT_NAME",
@@ -81,7 +80,6 @@ __all__ = [
     "check_log",
     "check_shapes",
     "count_parameters",
-    "counted",
     "fields_of",
     "from_dict",
     "named_shapes",

@@ -46,7 +46,7 @@ LESSON: dict[str, Any] = {
 
 SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
 FROM_NOTHING = "none"  # for `init`
-EARLY = 0.8  # of a training, in which tokens are split and the context is shorter
+EARLY_UNTIL = 0.8  # of a training, in which tokens are split and the context is shorter
 
 # In each row a setting, another one that can leave it without effect, and for which values of the
 # other this is so.
@@ -88,8 +88,9 @@ _ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1, "samples": 1, "min
 _CONFIGS = (TextConfig, GPTConfig, TrainConfig)
 _FIELDS = {field.name: field for config in _CONFIGS for field in dataclasses.fields(config)}
 
-# Given by whoever trains; brought by the model or the tokenizer that a training begins with; chosen
-# by the plan; kept from the run that is resumed; or the usual value.
+# Given by whoever trains; brought by something else that is given, mostly by the model or the
+# tokenizer that a training begins with; chosen by the plan; kept from the run that is resumed; or
+# the usual value.
 Source = Literal["given", "brought", "planned", "kept", "default"]
 
 
@@ -127,11 +128,12 @@ class Settings:
         values = {name: value for name, value in fields.items() if value is not None}
         if values.get("init") == FROM_NOTHING:
             values["init"] = None
-        if values.get("lesson"):
-            values |= LESSON
-        if "only" in values:  # whether a token counts is known of whole tokens only
-            values["token_split_prob"] = 0.0
-        return cls().with_values("given", values)
+        settings = cls().with_values("given", values)
+        if settings["lesson"]:
+            settings = settings.with_values("brought", LESSON, why=", as in every lesson")
+        if settings["only"] is not None:  # whether a token counts is known of whole tokens only
+            settings = settings.with_values("brought", {"token_split_prob": 0.0})
+        return settings
 
     def with_values(self, source: Source, values: Mapping[str, Any], why: str = "") -> "Settings":
         """The same with these values in the place of any others."""
@@ -165,8 +167,8 @@ class Settings:
         """Whether a plan may choose the value."""
         return self.source(name) == "default"
 
-    def get(self, name: str) -> Any:
-        """A value if it is given, brought or kept; None if a plan may choose it."""
+    def fixed(self, name: str) -> Any:
+        """A value that no plan may choose; None of one that is open, whatever is usual."""
         return None if self.is_open(name) else self[name]
 
     def shaping(self) -> list[str]:
@@ -279,8 +281,3 @@ def cache_folder() -> Path:
     if chosen := os.environ.get("MINIGPT_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
-
-
-def counted(number: int, noun: str) -> str:
-    """1 step, 2 steps."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"

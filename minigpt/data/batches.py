@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import UserError
-from ..config import EARLY, TrainConfig
+from ..config import EARLY_UNTIL, TrainConfig
 from ..tokenizer import Tokenizer, TokenSplitter
 from .origin import Origin
 
@@ -95,7 +95,7 @@ class WindowBatches:
     """Windows of a text, drawn in random order.
 
     The text is cut into windows side by side. Each is drawn once before the next epoch cuts the
-    text elsewhere. A window in which no target counts is replaced by another.
+    text elsewhere. In the place of windows in which no target counts, the others are drawn again.
     """
 
     def __init__(self, dataset: Dataset, *, batch_size: int, context_length: int, seed: int):
@@ -172,7 +172,7 @@ class SplitTokens:
     def batch(self, step: int, done: float, rows: slice = slice(None)) -> Batch:
         """See :class:`Batches`."""
         inputs, targets = self._batches.batch(step, done, rows)
-        if done >= EARLY:
+        if done >= EARLY_UNTIL:
             return inputs, targets
 
         ids = torch.cat((inputs, targets[:, -1:]), dim=1).numpy()  # (b, T + 1)
@@ -196,7 +196,7 @@ class ShortContext:
         """See :class:`Batches`. Of ``b`` windows there are ``b k`` pieces ``(b k, T // k)``; the
         last tokens of a window are left out where k does not divide T."""
         inputs, targets = self._batches.batch(step, done, rows)
-        if done >= EARLY:
+        if done >= EARLY_UNTIL:
             return inputs, targets
 
         b, T = inputs.shape

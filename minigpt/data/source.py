@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 
 from .. import UserError
-from ..config import SMALLEST_VOCABULARY, ReadingConfig, TextConfig, counted
+from ..config import SMALLEST_VOCABULARY, ReadingConfig, TextConfig
+from ..system.shown import plural
 from ..tokenizer import Tokenizer, make_tokenizer
 from .corpus import CHANGED, Corpus, Part, TellShare, encode
 from .dialogue.dialogue import Dialogue
@@ -333,7 +334,7 @@ def check_counts(training: int, validation: int, config: TextConfig) -> None:
     elif config.max_characters is not None:
         remedy = "use a larger --max-characters"
     raise UserError(
-        f"the text is too short: it has {counted(training, 'token')} to train on and "
+        f"the text is too short: it has {plural(training, 'token')} to train on and "
         f"{validation:,} to validate on, but at least 2 of each are needed; {remedy}",
         kind="too_short",
     )
@@ -343,7 +344,7 @@ def check_context(training: int, context_length: int) -> None:
     """Refuse a training text of so few tokens that they do not fill a window and its next token."""
     if training <= context_length:
         raise UserError(
-            f"the training text has {counted(training, 'token')}, too few for context_length "
+            f"the training text has {plural(training, 'token')}, too few for context_length "
             f"{context_length:,}; use a longer text or --context-length {training - 1}",
             kind="setting",
         )

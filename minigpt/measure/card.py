@@ -14,7 +14,6 @@ from typing import Any
 from tqdm import tqdm
 
 from .. import UserError, __version__
-from ..config import counted
 from ..data.documents.document import title
 from ..interop.hub import PREFIX
 from ..runs.base import BASE, is_base
@@ -22,7 +21,7 @@ from ..runs.find import beginning
 from ..runs.folder import COUNTING, METRICS, kept_row, read_metrics, read_plan
 from ..runs.found import FoundModel
 from ..system.platforms import quote
-from ..system.shown import in_utf8
+from ..system.shown import in_utf8, plural
 
 CARD = "README.md"
 _MARKUP = re.compile(r"[\\`*_\[\]<>#$~|&^!]")
@@ -62,12 +61,12 @@ def _front_matter(found: FoundModel) -> str:
 def _introduction(found: FoundModel) -> str:
     config = found.glass.config
     size = f"{found.glass.num_parameters / 1e6:.2f} million parameters"
-    layers = counted(config.num_layers, "layer")
-    heads = counted(config.num_heads, "head")
+    layers = plural(config.num_layers, "layer")
+    heads = plural(config.num_heads, "head")
     return (
         f"A text generator with {size}: {config.kind}, {layers} of width {config.emb_dim}, "
         f"{heads} in each layer, {config.vocab_size:,} different tokens. It looks "
-        f"{counted(config.context_length, 'token')} back."
+        f"{plural(config.context_length, 'token')} back."
     )
 
 
@@ -92,7 +91,7 @@ def _training(found: FoundModel) -> str:
     rows = read_metrics(found.folder / METRICS)
     if rows:
         minutes = rows[-1]["seconds"] / 60
-        steps = counted(rows[-1]["step"], "step")
+        steps = plural(rows[-1]["step"], "step")
         lines.append(f"- Trained for {minutes:,.1f} minutes, {steps}{_machine(found, plan)}.")
     if found.step is not None:
         when = f"after step {found.step:,} of this training" if found.step else "before training"
@@ -162,7 +161,7 @@ llama-cli -m {file} -p {quoted_prompt}
 
 
 def _expectations(found: FoundModel) -> str:
-    context = counted(found.glass.config.context_length, "token")
+    context = plural(found.glass.config.context_length, "token")
     return f"""## What to expect
 
 It continues a text in the style of the text it learned from. It is not an assistant: it follows no

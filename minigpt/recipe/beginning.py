@@ -60,9 +60,9 @@ def beginning_of(
     UserError if a setting would do nothing beside these, or the model cannot be read.
     """
     _check_own_parts(settings, has_network=network is not None, has_tokenizer=tokenizer is not None)
-    if network is None and settings.is_open("init"):
-        check_interpolation(settings.get("interpolate"), init=None)
     init = settings["init"]
+    if network is None:
+        check_interpolation(settings.fixed("interpolate"), init)
     if init is not None:
         refused = settings.shaping()
         if refused:
@@ -70,12 +70,12 @@ def beginning_of(
             raise UserError(
                 f"--init keeps the model's shape, tokenizer and weights; leave out --{option}"
             )
-        return _with_model(settings, read_beginning(init))
+        return _with_model(settings, model_to_begin_with(init))
 
     if tokenizer is not None:
         kind = "char" if isinstance(tokenizer, CharacterTokenizer) else "bpe"
         brought = {"tokenizer": kind, "vocab_size": tokenizer.vocab_size}
-        settings = settings.with_values("brought", brought)
+        settings = settings.with_values("brought", brought, why=", as given")
     elif settings["tokenizer"] not in ("bpe", "char"):  # it brings its tokens
         name = settings["tokenizer"]
         brought = {"vocab_size": tiktoken_tokenizer(name).vocab_size}
@@ -96,7 +96,7 @@ def with_base(asked: Beginning) -> tuple[Beginning, ...]:
     except UserError as error:
         say(f"{error}; this training begins from nothing")
         return (asked,)
-    if (settings.get("context_length") or 0) > base.glass.context_length:
+    if (settings.fixed("context_length") or 0) > base.glass.context_length:
         return (asked,)  # it was not trained to look so far back
     return (asked, _with_model(settings.with_values("planned", {"init": BASE}), base))
 
@@ -109,7 +109,7 @@ def chosen_of(beginnings: tuple[Beginning, ...], init: str | None) -> Beginning:
     raise UserError(f"the plan begins with the base in {base_folder()}, which is not whole")
 
 
-def read_beginning(init: str) -> FoundModel:
+def model_to_begin_with(init: str) -> FoundModel:
     """The model that `--init` names; UserError if it cannot be read or is damaged."""
     found = find_model(init)
     if not all(np.isfinite(array).all() for array in found.glass.weights.values()):
@@ -164,7 +164,7 @@ def _check_own_parts(settings: Settings, *, has_network: bool, has_tokenizer: bo
             f"the model that was given has its own {of_network[0]}; leave that setting out"
         )
     for name in ("init", "embedding_init"):
-        if has_network and settings.get(name) is not None:
+        if has_network and settings.fixed(name) is not None:
             raise UserError(
                 f"{name} is only for a GPT that minigpt makes; leave it or the model out"
             )

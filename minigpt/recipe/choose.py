@@ -69,7 +69,7 @@ def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStat
     if model is None or not model.is_run:
         return None
     try:
-        check_short_text(source, settings.text, settings.get("context_length"), model.tokenizer)
+        check_short_text(source, settings.text, settings.fixed("context_length"), model.tokenizer)
     except UserError:
         return None
 
@@ -91,7 +91,7 @@ def _machines(asked: Beginning, stored_speed: StoredSpeed) -> Iterator[Machine]:
     needs_speed = len(devices) > 1 or not has_shape or settings["steps"] is None
     for device in devices:
         num_workers = count_workers(
-            settings.get("num_workers"),
+            settings.fixed("num_workers"),
             device=device,
             compile=settings["compile"],
             attention_dropout=settings["attention_dropout"],

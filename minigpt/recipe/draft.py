@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .. import UserError
-from ..config import GPTConfig, Settings, TrainConfig, counted
+from ..config import GPTConfig, Settings, TrainConfig
+from ..system.shown import plural
 from ..training.messages import duration, rough
 from . import rules
 from .machine import Machine
@@ -85,7 +86,7 @@ def _why_not(larger: Draft, chosen: Draft, text: TextStats, settings: Settings) 
     if larger.trained_tokens < needed:
         extent = duration(60 * settings["minutes"])
         if settings["steps"] is not None:
-            extent = counted(settings["steps"], "step")
+            extent = plural(settings["steps"], "step")
         elif larger.steps.ends_early:
             extent = f"at most {larger.max_epochs:g} readings of the text"
         read = rough(larger.trained_tokens)

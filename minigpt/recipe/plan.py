@@ -81,12 +81,13 @@ class Planned:
         vocabulary = self.settings.said["vocab_size"]
         if vocab_size != vocabulary.value:
             vocabulary = Setting(vocab_size, "planned", ", as many as the text gives")
-        asked = Settings({**self.asked.said, "vocab_size": vocabulary})
+        most = self.settings.said["max_characters"]
+        made = {"vocab_size": vocabulary, "max_characters": most}
+        asked = Settings({**self.asked.said, **made})
 
         size = self.text.size
-        most = self.settings["max_characters"]
-        if most is not None:  # only so much of the text has become tokens
-            size = min(size, round(most * self.text.bytes_per_character))
+        if most.value is not None:  # only so much of the text has become tokens
+            size = min(size, round(most.value * self.text.bytes_per_character))
         text = replace(self.text, bytes_per_token=size / len(dataset.train))
         fitted = plan(text, self.machine.rounded(), asked, self.start, forecast_by=self.machine)
         return replace(
@@ -171,9 +172,10 @@ def plan(
         num_evals=_plan_num_evals(text, model, machine, settings),
         num_workers=min(machine.num_workers, draft.batch_size),
         max_characters=rules.plan_max_characters(text.size, bytes_to_read),
-        device=machine.device,
-        precision=machine.precision,
     )
+    # Of what was asked for: "auto" stands for one of them.
+    where = {"device": machine.device, "precision": machine.precision}
+    settings = settings.with_values("planned", where)
 
     forecast_by = forecast_by or machine
     steps = count_steps(draft, forecast_by, settings)

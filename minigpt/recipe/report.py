@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from ..config import GPTConfig, TextConfig, counted
+from ..config import GPTConfig, TextConfig
 from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.document import all_left_out, documents_read, kinds_read, title
 from ..data.source import Source
@@ -14,6 +14,7 @@ from ..runs.folder import KEPT
 from ..runs.listing import unfinished_run
 from ..system.commands import command
 from ..system.platforms import quote_path
+from ..system.shown import plural
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import duration, rough, say_command, say_row
 
@@ -35,7 +36,7 @@ def say_text(source: Source) -> None:
     files = source.training.files
     size = source.training.scan.text_bytes
     reports = source.training.scan.reports
-    names = title(files[0]) if len(files) == 1 else counted(len(files), "file")
+    names = title(files[0]) if len(files) == 1 else plural(len(files), "file")
     kinds = kinds_read(reports)
     if kinds:
         names += f" ({kinds}), {documents_read(reports)}"
@@ -57,7 +58,7 @@ def _say_conversations(source: Source) -> None:
     speakers = Dialogue(talk.speakers).listed()
     where = "in a text that stays as it is"
     if talk.conversations:
-        where = f"in {counted(talk.conversations, 'conversation')}"
+        where = f"in {plural(talk.conversations, 'conversation')}"
     say_row("talk", f"{speakers} {where}; --plain reads it as any text")
 
     if source.training.reading.anonymous:
@@ -97,7 +98,7 @@ def _extent(plan: "Planned") -> list[str]:
     speed = plan.machine.speed
     if speed is not None:
         operations = f"{speed.flops / 1e9:,.0f} billion operations a second"
-        extent = f"{counted(plan.steps, 'step')} in {duration(plan.seconds)}"
+        extent = f"{plural(plan.steps, 'step')} in {duration(plan.seconds)}"
         who = "a lesson counts with" if speed == SPEED_OF_A_LESSON else "this machine computes"
         lines.append(f"{who} {operations}: about {extent}")
 
@@ -109,7 +110,7 @@ def _extent(plan: "Planned") -> list[str]:
     if plan.held_out:
         named = "; ".join(_shortened(name) for name in plan.held_out[:_MOST_NAMES])
         more = len(plan.held_out) - _MOST_NAMES
-        others = f" and {counted(more, 'more file')}" if more > 0 else ""
+        others = f" and {plural(more, 'more file')}" if more > 0 else ""
         lines.append(f"held out, to validate on: {named}{others}")
     return lines
 
@@ -118,12 +119,13 @@ def reasons_of_shape(plan: "Planned") -> list[str]:
     """Why the plan has its model, vocabulary, context and batch."""
     settings = plan.settings
     size_field = "num_layers" if settings.source("emb_dim") == "given" else "emb_dim"
-    shape = f"{counted(settings['num_layers'], 'layer')} of width {settings['emb_dim']}"
+    shape = f"{plural(settings['num_layers'], 'layer')} of width {settings['emb_dim']}"
     vocabulary = f"{settings['vocab_size']:,} tokens{settings.why('vocab_size')}"
-    if plan.text.tokenizer == "char" and plan.init is None:
+    is_counted = settings.source("vocab_size") == "planned"  # when the text has been read
+    if plan.text.tokenizer == "char" and is_counted:
         vocabulary = "the characters of the text, as given"
-    context = counted(settings["context_length"], "token")
-    batch = counted(settings["batch_size"], "sequence")
+    context = plural(settings["context_length"], "token")
+    batch = plural(settings["batch_size"], "sequence")
     return [
         f"model: {shape}{settings.why(size_field)}",
         f"vocabulary: {vocabulary}",
@@ -146,7 +148,7 @@ def _reading(plan: "Planned") -> list[str]:
     if settings["token_split_prob"] > 0:
         harder.append(f"{settings['token_split_prob']:.0%} of the tokens are split in two")
     if settings["warmup_context"] < settings["context_length"]:
-        seen = counted(settings["warmup_context"], "token")
+        seen = plural(settings["warmup_context"], "token")
         harder.append(f"the model sees only {seen} at a time")
     if harder:
         lines.append(f"until the last fifth {' and '.join(harder)}, which makes training harder")
@@ -252,8 +254,8 @@ def _network(trainer: "Trainer") -> str:
         name = type(trainer.model).__name__
         return f"{name}, {millions}, context {trainer.context_length}"
     return (
-        f"{config.kind}, {millions}: {counted(config.num_layers, 'layer')} of width "
-        f"{config.emb_dim}, {counted(config.num_heads, 'head')}, context {config.context_length}"
+        f"{config.kind}, {millions}: {plural(config.num_layers, 'layer')} of width "
+        f"{config.emb_dim}, {plural(config.num_heads, 'head')}, context {config.context_length}"
     )
 
 
@@ -266,7 +268,7 @@ def _training(trainer: "Trainer") -> str:
     training = trainer.config
     goal = duration(60 * training.minutes)
     if training.steps:
-        goal = counted(training.steps, "step")
+        goal = plural(training.steps, "step")
         if training.lesson:
             goal += f", a lesson of {duration(60 * training.minutes)},"
 
@@ -275,7 +277,7 @@ def _training(trainer: "Trainer") -> str:
         device = f"{world_size()} processes, each {device}"
     if trainer.device.type == "cpu":
         threads = 1 if training.lesson else torch.get_num_threads()
-        device += f" with {counted(threads, 'thread')}"
+        device += f" with {plural(threads, 'thread')}"
 
     batch = f"{training.batch_size} x {trainer.context_length} tokens a step"
     row = f"{goal} on {device} in {training.precision}, {batch}"

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import GPT_NAME, counted
+from ..config import GPT_NAME
 from ..data.dialogue.dialogue import MANNER
 from ..generation.talk import read_talk
 from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS, kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..system.commands import command, started_as
 from ..system.platforms import quote, quote_path
+from ..system.shown import plural
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command
 from .report import called
@@ -39,9 +40,7 @@ def say_result(trainer: "Trainer") -> None:
     epochs = state.step * trainer.tokens_per_step / text_length
     has_read_enough = training.steps is None and epochs >= (training.max_epochs or math.inf)
     seconds = time.monotonic() - trainer.started
-    say(
-        f"done in {clock(seconds)}, {counted(state.step, 'step')}: {_why(trainer, seconds, epochs)}"
-    )
+    say(f"done in {clock(seconds)}, {plural(state.step, 'step')}: {_why(trainer, seconds, epochs)}")
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print_result(f"{folder}: validation {loss} at step {state.best_step:,}")
     _say_interpolation(trainer)

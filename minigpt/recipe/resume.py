@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError, __version__
-from ..config import (
-    KEPT_ON_RESUMING,
-    TrainConfig,
-    check_given,
-    check_interpolation,
-    counted,
-)
+from ..config import KEPT_ON_RESUMING, TrainConfig, check_given, check_interpolation
 from ..data.batches import Dataset
 from ..data.documents.document import title
 from ..data.source import Source, find_again
@@ -21,6 +15,7 @@ from ..data.token_cache import prepare_tokens
 from ..runs.folder import TOKENIZER, RunConfig, check_is_gpt, read_config, read_plan
 from ..runs.listing import Run, runs_by_training
 from ..system.platforms import quote_path
+from ..system.shown import plural
 from ..tokenizer import load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
@@ -157,7 +152,7 @@ def _epochs(training: TrainConfig) -> float:
 
 
 def _extent(state: TrainingState) -> str:
-    return f"{counted(state.step, 'step')} in {clock(state.seconds)}"
+    return f"{plural(state.step, 'step')} in {clock(state.seconds)}"
 
 
 def _finished(folder: Path, state: TrainingState, more: str) -> UserError:

@@ -93,6 +93,8 @@ def train(
         settings["init"] = str(settings["init"])
 
     most = most_to_copy(settings)
+    texts_aside = ("files", "validation")  # which get their names below
+    Settings.given({name: settings[name] for name in settings if name not in texts_aside})
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_exit())
@@ -135,11 +137,11 @@ def start_run(
         # Measure and choose; nothing is planned for a network of somebody's own
         folder.tell("planning")
         planned = None
-        beginnings: tuple[Beginning, ...] = ()
         if network is None:
             beginnings = on_all(with_base, beginning)
             planned = on_main(plan_run, source, beginnings)
             beginning = on_all(chosen_of, beginnings, planned.init)
+            del beginnings  # else the base would be kept beside what was chosen
             settings = planned.settings
 
         # Encode, and fit the plan to the tokens
@@ -157,7 +159,7 @@ def start_run(
         training = settings.training
         with threads_of(training):
             network = begin(beginning, settings, dataset)
-        del beginning, beginnings  # the network has a copy of the weights
+        del beginning  # the network has a copy of the weights
 
         # Train in a folder, and report
         with new_place(settings.text, source, out) as place:

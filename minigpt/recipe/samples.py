@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from .. import UserError
-from ..config import GPT_NAME, counted
+from ..config import GPT_NAME
 from ..generation.results import visible
 from ..generation.torch_gpt import glass_of, network_name
 from ..measure.copied import writer_of
 from ..system.networks import evaluating
+from ..system.shown import plural
 from ..training.callbacks import Figures, Training
 from ..training.messages import say_text_of_a_model
 from .result import first_words
@@ -51,7 +52,7 @@ class Samples:
     def __init__(self) -> None:
         self._beginning = ""
         self._known_words: set[str] | None = None
-        self._next = 0.0  # when the next text is due, in seconds of training
+        self._next = 0.0  # when the next text is due, in seconds since the start
 
     def on_start(self, trainer: Training, figures: Figures) -> None:
         journal = trainer.folder.journal
@@ -163,9 +164,9 @@ def check_sample_prompt(trainer: Training) -> None:
     except UserError as problem:
         raise UserError(f"--sample-prompt cannot be used: {problem}") from None
     if length > trainer.context_length:
-        context = counted(trainer.context_length, "token")
+        context = plural(trainer.context_length, "token")
         raise UserError(
-            f"--sample-prompt is {counted(length, 'token')} long, more than the context of "
+            f"--sample-prompt is {plural(length, 'token')} long, more than the context of "
             f"{context}; choose a shorter one"
         )
 

@@ -78,7 +78,7 @@ def read_source(beginning: Beginning, source: Source | None = None) -> Source:
 
     is_new = source is None
     source = source or find_source(text, say)
-    check_short_text(source, text, settings.get("context_length"), beginning.tokenizer)
+    check_short_text(source, text, settings.fixed("context_length"), beginning.tokenizer)
     if is_new:
         report.say_text(source)
         report.say_unfinished(text, source)

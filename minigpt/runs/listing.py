@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from .. import UserError
-from ..config import GPT_NAME, TextConfig, counted
+from ..config import GPT_NAME, TextConfig
 from ..data.documents.document import title
 from ..system.commands import command
 from ..system.platforms import name_problem
+from ..system.shown import plural
 from .folder import (
     CHECKPOINT,
     CONFIG,
@@ -88,7 +89,7 @@ class Run(SystemPath):
             text += f", begun with {about['init']}"
         state = "" if about["finished"] else ", not finished"
         if about["kept"]:
-            state += f", weights of {counted(len(about['kept']), 'step')} kept"
+            state += f", weights of {plural(len(about['kept']), 'step')} kept"
         return f"{about['name']}: {loss}, {size}, {text}, {about['written']}{state}"
 
 

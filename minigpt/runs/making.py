@@ -42,7 +42,7 @@ from .folder import (
     RunConfig,
 )
 from .journal import JOURNAL, JOURNAL_FILES, STUDIO_FILES, is_awaited, remove_journal
-from .weights import read_beginning, save_weights
+from .weights import files_begun_with, save_weights
 
 if TYPE_CHECKING:
     from torch import nn
@@ -90,14 +90,15 @@ def begin_run(
 def new_folder(out: Path) -> Iterator[Path]:
     """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
     check_free(out)
-    is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
+    is_there = out.is_dir()  # empty: made for a run without a name, or a mount, or a link
     place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
     building = place / f".new-{secrets.token_hex(16)}"  # a name of its own
     try:
         building.mkdir()
         yield building
         if is_there:
-            for file in building.iterdir():
+            # The config last: without it the folder is not taken for a run.
+            for file in sorted(building.iterdir(), key=lambda file: file.name == CONFIG):
                 rename(file, out / file.name)
         else:
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +141,7 @@ def is_untrained(folder: Path) -> bool:
     """Whether a folder holds a run that has learned nothing: only the files and the weights that it
     began with, which no evaluation has chosen, and the losses of its first steps, but no
     checkpoint."""
-    beginning = read_beginning(folder / WEIGHTS)
+    beginning = files_begun_with(folder / WEIGHTS)
     if beginning is None:
         return False
     try:
@@ -163,7 +164,7 @@ def remove_untrained(folder: Path) -> None:
     with locked(folder):
         if not is_untrained(folder):  # another process has trained it meanwhile
             return
-        beginning = read_beginning(folder / WEIGHTS) or set()
+        beginning = files_begun_with(folder / WEIGHTS) or set()
 
         for inner in (folder / CHECKPOINT, folder / KEPT):
             for file in inner.glob("*"):

@@ -105,7 +105,7 @@ def read_best(path: Path) -> dict[str, float] | None:
         return None
 
 
-def read_beginning(path: Path) -> set[str] | None:
+def files_begun_with(path: Path) -> set[str] | None:
     """The names of the files that a run began with, if this file has the weights before training;
     None if an evaluation has chosen them, or the file is damaged or not ours."""
     about = read_about(path)

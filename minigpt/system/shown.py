@@ -1,4 +1,4 @@
-"""Names and texts from outside, made fit to be shown: a file may be called anything."""
+"""Names, texts and numbers, made fit to be shown: a file may be called anything."""
 
 import os
 import re
@@ -17,3 +17,8 @@ def fit_for(stream: TextIO, text: str) -> str:
     if not stream.isatty():
         return text
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def plural(number: int, noun: str) -> str:
+    """1 step, 2 steps."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

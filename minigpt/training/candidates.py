@@ -45,7 +45,7 @@ def best_candidate(learner: Learner, validation: Validation, state: TrainingStat
     if not state.finished:
         return average
 
-    last = evaluated(Weights.trained(learner.model), state.eval_tokens)
+    last = evaluated(Weights.trained(learner.model), state.eval_tokens)  # which it has already
     trained = last if last.result.loss < average.result.loss else average
     if first is None:
         return trained

@@ -56,7 +56,9 @@ class RunFolder:
         self.journal = journal
         self._unwritten: dict[str, str] = {}  # what could not be written, and the kind of the error
         self._best: Weights | None = None  # the best weights as long as they are not in the folder
-        self._next_checkpoint = 0.0  # when it is due, in seconds of training
+        # When it is due, in seconds of training: first after a single step, so that whatever ends
+        # the training then, it can be resumed.
+        self._next_checkpoint = 0.0
 
     # The journal
 
@@ -156,9 +158,9 @@ class RunFolder:
         *,
         is_tried_again: bool = True,
     ) -> bool:
-        """Call `write` with the path of the folder, on rank 0; whether that succeeded. If it raises
-        OSError, a line says that `what` could not be written, and what is the case `otherwise`,
-        unless the whole folder is gone. Without a folder `write` is not called."""
+        """Call `write` with the path of the folder; whether that succeeded. If it raises OSError, a
+        line says that `what` could not be written, and what is the case `otherwise`, unless the
+        whole folder is gone. Without a folder `write` is not called. Only rank 0 calls this."""
         if self.path is None:
             return False
         try:
@@ -196,7 +198,7 @@ class RunFolder:
     # The best weights
 
     @property
-    def has_best(self) -> bool:
+    def is_best_written(self) -> bool:
         """Whether the latest best weights are where they belong."""
         return self.path is None or self._best is None
 
@@ -214,7 +216,9 @@ class RunFolder:
 
         self._best = None
         if not self._write_best(model, state):
-            self._best = Weights(tensors_of(model)).copy()  # the model will lose them
+            # Copies in main memory: the model will lose them, and a GPU may have no room for both.
+            own = tensors_of(model)
+            self._best = Weights({name: t.to("cpu", copy=True) for name, t in own.items()})
 
     def write_best_again(self, model: nn.Module, state: TrainingState) -> None:
         """Write the best weights that could not be written before."""

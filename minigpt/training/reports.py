@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .. import UserError
-from ..config import EARLY, TrainConfig, check_log
+from ..config import EARLY_UNTIL, TrainConfig, check_log
 from ..runs.folder import (
     COUNTING,
     EXPECTED,
@@ -237,7 +237,7 @@ def _draw(folder: Path, evaluations: list[dict[str, Any]], marks: dict[str, floa
             axes.axhline(mark, color="grey", linewidth=0.8, linestyle="--")
             axes.text(0.0, mark, f" {name}: {mark:.2f}", fontsize=8, va="bottom")
 
-    late = [row["seconds"] for row in evaluations if row["done"] > EARLY]
+    late = [row["seconds"] for row in evaluations if row["done"] > EARLY_UNTIL]
     if late and len(late) < len(evaluations):
         axes.axvline(times[-len(late) - 1], color="grey", linestyle=":")
 

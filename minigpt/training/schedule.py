@@ -44,7 +44,7 @@ def rise_and_fall(done: float, *, warmup_ratio: float, min_lr_ratio: float) -> f
     `done` and `warmup_ratio` are shares of the training.
     """
     if done < warmup_ratio:
-        return max(done / warmup_ratio, 0.01)
+        return max(done / warmup_ratio, 0.01)  # at the first step 0 is done
     left = (1.0 - done) / (1.0 - warmup_ratio) if warmup_ratio < 1.0 else 0.0
     return min_lr_ratio + (1.0 - min_lr_ratio) * left
 
@@ -77,7 +77,7 @@ class Pace:
         self._config = config
         self._deadline = deadline
         self._tokens_per_step = tokens_per_step
-        self._began = now()  # moved forward by interruptions
+        self._began = now()  # as if all training had been in one go
         self._mark: tuple[float, int] | None = None  # time and step to measure the speed from
         self._seconds = 0.0  # that training may take
         self._max_steps: int | None = None

@@ -213,7 +213,7 @@ class Trainer:
         self.folder.tell("training", ends=ends, expected_bits_per_byte=expected)
 
     def _prepare(self) -> None:
-        """Find out how much time there is."""
+        """Find out how much time there is, and tell that the first step comes next."""
         state = self.state
         self._validation.plan(state, self.config, self._pace)
         at_end = seconds_at_end(self._learner, self._validation, state.eval_tokens)
@@ -304,7 +304,7 @@ class Trainer:
         """Evaluate, and keep the weights if they are the best or nearly so."""
         state = self.state
         state.evaluations = math.floor(done * self.config.num_evals)
-        state.finished = done >= 1.0
+        state.finished = done >= 1.0  # this is the last evaluation, unless its weights are lost
 
         candidate = best_candidate(self._learner, self._validation, state)
         result = candidate.result
@@ -333,7 +333,7 @@ class Trainer:
         self._check_callbacks()
         if state.finished:
             self.folder.write_best_again(self.model, state)
-        if state.finished and not self.folder.has_best:
+        if state.finished and not self.folder.is_best_written:
             # Continued, the run makes this evaluation again.
             state.finished = False
             state.evaluations -= 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import minigpt
-from minigpt.recipe.beginning import read_beginning
+from minigpt.recipe.beginning import model_to_begin_with
 from minigpt.runs.find import find_model
 from minigpt.runs.folder import CONFIG, WEIGHTS
 
@@ -38,7 +38,7 @@ def test_every_command_finds_the_base_by_its_name(
 def test_python_finds_it_too(tiny_base: Path, workplace: Path) -> None:
     by_name, by_folder = minigpt.load("base"), minigpt.load(tiny_base)
     assert by_name.generate("the", seed=1) == by_folder.generate("the", seed=1)
-    start = read_beginning("base")
+    start = model_to_begin_with("base")
     assert start.folder == tiny_base
 
     model = minigpt.GPT(start.glass.config)

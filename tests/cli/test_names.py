@@ -7,7 +7,7 @@ import pytest
 
 import minigpt
 from minigpt import UserError
-from minigpt.recipe.beginning import read_beginning
+from minigpt.recipe.beginning import model_to_begin_with
 from minigpt.runs.find import find_model, full_name
 
 from .conftest import Type, assert_refused
@@ -23,7 +23,7 @@ def place(tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def test_a_run_is_found_by_its_name_alone(place: Path) -> None:
     assert find_model("fables").folder == Path("runs/fables")
-    assert read_beginning("fables").folder == Path("runs/fables")
+    assert model_to_begin_with("fables").folder == Path("runs/fables")
     short, full = minigpt.load("fables"), minigpt.load("runs/fables")
     assert short.generate("the", seed=1) == full.generate("the", seed=1)
 

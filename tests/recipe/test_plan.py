@@ -453,3 +453,18 @@ def test_a_plan_whose_guess_was_right_stays_as_it_is() -> None:
     fitted = plan.with_tokens(Dataset(tokenizer, tokens, tokens[:9]))
     assert reasons(fitted) == reasons(plan)
     assert fitted.settings == plan.settings
+
+
+def test_what_has_become_tokens_is_not_planned_anew() -> None:
+    """Of a long text that is encoded in part, or whole."""
+    for size in (400_000_000, 1_000_000):
+        plan = planned(TextStats(size), minutes=5)
+        tokens = np.zeros(1_000_000, np.uint16)
+        tokenizer = train_bpe([some_text()], plan.model.vocab_size)
+        fitted = plan.with_tokens(Dataset(tokenizer, tokens, tokens[:9]))
+        assert fitted.settings["max_characters"] == plan.settings["max_characters"]
+
+
+def test_a_device_that_was_left_to_the_plan_by_its_name_is_the_plan_s() -> None:
+    settings = planned(device="auto", precision="auto").settings
+    assert (settings["device"], settings["precision"]) == ("cpu", "float32")

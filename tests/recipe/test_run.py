@@ -571,3 +571,35 @@ def test_a_new_training_reads_no_earlier_checkpoint(monkeypatch: pytest.MonkeyPa
     train_tiny(steps=1)
     monkeypatch.setattr("minigpt.training.checkpoint._read", lambda path: 1 // 0)
     train_tiny(steps=1)
+
+
+def test_a_wrong_setting_is_refused_before_a_document_is_read(workplace: Path) -> None:
+    """A stream of documents may have no end."""
+
+    def documents() -> Iterator[str]:
+        raise AssertionError("a document was read")
+        yield ""
+
+    with pytest.raises(UserError, match="there is no setting minuts"):
+        minigpt.train(documents(), minuts=1)
+
+
+def test_random_weights_are_no_end_of_a_line(workplace: Path) -> None:
+    with pytest.raises(UserError, match="--interpolate is for a training that begins with a model"):
+        minigpt.train("my.txt", init="none", interpolate=True, steps=2)
+
+
+def test_a_lesson_can_begin_with_a_run(tiny_run: Path, workplace: Path) -> None:
+    run = minigpt.train("my.txt", lesson=True, init=str(tiny_run), minutes=0.15)
+    config = read_config(run)
+    assert config.text.init == str(tiny_run) and config.training.lesson
+    assert config.training.num_workers == 1
+
+
+def test_a_tokenizer_of_ones_own_has_the_vocabulary_that_was_given(
+    workplace: Path, tiny_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = minigpt.load(tiny_run).tokenizer
+    minigpt.train("my.txt", tokenizer=tokenizer, steps=1, num_evals=1)
+    told = capsys.readouterr().err
+    assert f"vocabulary: {tokenizer.vocab_size} tokens, as given" in told

@@ -21,7 +21,7 @@ from minigpt import UserError
 from minigpt.config import GPTConfig, TextConfig, TrainConfig
 from minigpt.data.origin import Origin
 from minigpt.model import GPT
-from minigpt.recipe.beginning import read_beginning
+from minigpt.recipe.beginning import model_to_begin_with
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -166,7 +166,7 @@ def test_training_does_not_start_from_weights_that_are_not_finite(run: Path, num
     nn.init.constant_(model.token_embedding.weight, number)
     save_weights(model, run / WEIGHTS)
     with pytest.raises(UserError, match=f"^{run} is damaged: .*not finite"):
-        read_beginning(str(run))
+        model_to_begin_with(str(run))
 
 
 def test_a_run_that_is_continued_after_its_end_is_finished_when_it_ends_again(run: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from minigpt.config import TrainConfig, counted
+from minigpt.config import TrainConfig
 from minigpt.runs.folder import METRICS, PICTURE, STEPS, read_metrics, read_steps
+from minigpt.system.shown import plural
 from minigpt.training import reports
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.folder import RunFolder
@@ -190,7 +191,7 @@ def test_lines_fit_the_terminal_and_no_word_is_cut(
 )
 def test_a_time_is_said_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
-    assert (counted(1, "head"), counted(2000, "head")) == ("1 head", "2,000 heads")
+    assert (plural(1, "head"), plural(2000, "head")) == ("1 head", "2,000 heads")
 
 
 def test_a_sample_cannot_give_the_terminal_orders(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ... import UserError
-from ...config import counted
+from ...system.shown import plural
 from ..documents.document import Layout, Turn
 from .turns import clean_text
 
@@ -97,7 +97,7 @@ class Dialogue:
     def listed(self) -> str:
         """The speakers and their turns in a sentence, the most frequent first."""
         names = list(self.speakers.items())
-        shown = [f"{name} ({counted(turns, 'turn')})" for name, turns in names[:_MOST_SHOWN]]
+        shown = [f"{name} ({plural(turns, 'turn')})" for name, turns in names[:_MOST_SHOWN]]
         if len(names) > _MOST_SHOWN:
             shown.append(f"{len(names) - _MOST_SHOWN:,} more")
         return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" and {shown[-1]}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ... import UserError
-from ...config import counted
+from ...system.shown import plural
 from ...tokenizer import BETWEEN_TURNS
 
 STANDARD_INPUT = "-"  # its name on a command line
@@ -209,4 +209,4 @@ def all_left_out(reports: Sequence[Report]) -> str:
 
 def documents_read(reports: Sequence[Report]) -> str:
     """How many documents there are."""
-    return counted(sum(report.documents for report in reports), "document")
+    return plural(sum(report.documents for report in reports), "document")

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ... import UserError
-from ...config import EARLY
+from ...config import EARLY_UNTIL
 from ...data.documents.content import FileVersion, version_of
 from ...data.temporary import kind_of
 from ...runs.base import BASE
@@ -188,7 +188,7 @@ def _curve(
     return {
         "expected_bits": told[0].get("expected_bits_per_byte", planned) if told else planned,
         "ends_early_at": plan.get("seconds") if has_own_plan and plan.get("ends_early") else None,
-        "harder_until": EARLY if is_harder else None,
+        "harder_until": EARLY_UNTIL if is_harder else None,
         "bytes_per_letter": bytes_per_letter,
         "has_letters": text.get("tokenizer") == "char",
         "evaluations": training.get("num_evals"),
