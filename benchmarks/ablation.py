@@ -213,7 +213,7 @@ def tables_keep_their_size(gpt: GPT, weight_decay: float) -> list[dict[str, Any]
 
 
 def windows_anywhere(drawn: WindowBatches, epoch: int) -> NDArray[np.int64]:
-    """In the place of `WindowBatches._draw_epoch`: windows overlap, and some places are left out."""
+    """In the place of `_draw_epoch`: windows overlap, and some places are left out."""
     draw = batches._random(drawn._seed, epoch)
     return draw.integers(drawn._places, size=drawn._in_epoch)
 
