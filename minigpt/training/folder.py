@@ -112,7 +112,8 @@ class RunFolder:
         assert self.path is not None
         with contextlib.ExitStack() as stack:
             distributed.on_main(stack.enter_context, locked(self.path))
-            if self.journal is None and distributed.is_main():
+            is_own = self.journal is None
+            if is_own and distributed.is_main():
                 self.journal = stack.enter_context(Journal(self.path))
             if self.journal is not None:
                 self.journal.is_watched = True
@@ -122,6 +123,9 @@ class RunFolder:
                 if self.journal is not None:
                     self.journal.end("interrupted")
                 raise
+            finally:
+                if is_own:
+                    self.journal = None  # it is closed; who goes on opens another
 
     def resume(self, learner: Learner, config: TrainConfig, dataset: Dataset) -> TrainingState:
         """Return to the last checkpoint that is whole; the state that it says. From now on the run

@@ -264,7 +264,7 @@ def test_init_learns_gently_unless_told_otherwise_and_resumes(tmp_path: Path, ty
     assert type_(f"{common}/c --init runs/gpt2 --learning-rate 0.01")[0] == 0
 
     rates = [read_config(tmp_path / name).training.learning_rate for name in "abc"]
-    before = json.loads((tmp_path / "a/plan.json").read_text())["text"]["before"]
+    before = json.loads((tmp_path / "a/plan.json").read_text())["text"]["loss_before"]
     width = load_run("runs/gpt2").glass.config.emb_dim
     tenth = TrainConfig().learning_rate * 2**0.5 / 10
     assert rates == [tuning_rate(before, width), pytest.approx(tenth, rel=1e-3), 0.01]

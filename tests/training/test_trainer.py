@@ -31,7 +31,7 @@ from minigpt.runs.folder import (
     read_metrics,
 )
 from minigpt.runs.found import load_run
-from minigpt.runs.journal import texts_of_evaluations
+from minigpt.runs.journal import read_phases, texts_of_evaluations
 from minigpt.runs.weights import read_best
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST, Learner, read_state
@@ -408,6 +408,15 @@ def test_gradients_that_the_caller_has_left_are_not_learned_from(workplace: Path
     for model in (clean, used):
         Trainer(model, tokens_of_text(), config).train()
     assert all(map(torch.equal, clean.parameters(), used.parameters()))
+
+
+def test_a_trainer_that_goes_on_tells_its_journal_how_that_ended_too(workplace: Path) -> None:
+    config = TrainConfig(steps=2, num_evals=1, batch_size=2, **ON_CPU)
+    goes_on = trainer(small_gpt(), config)
+    goes_on.train()
+    goes_on.resume()
+    ends = [row["how"] for row in read_phases(Path("run")) if row["phase"] == "end"]
+    assert ends == ["finished", "finished"]
 
 
 def test_a_callback_that_fails_after_the_end_leaves_the_last_checkpoint_as_it_is(
