@@ -87,6 +87,19 @@ def test_each_box_of_the_map_opens_its_view_and_is_lit(page: Any) -> None:
     assert page.locator("#map .feedForward[aria-current]").count() == 1
 
 
+def test_a_view_that_is_left_while_it_is_drawn_is_not_busy_for_ever(page: Any) -> None:
+    page.wait_for_selector(".view[aria-busy=false]:not([hidden])")  # the first one is drawn
+    page.evaluate("""() => {
+        const later = window.requestAnimationFrame;
+        window.requestAnimationFrame = (draw) => draw();  // at once, before the worker answers
+        document.querySelector("[data-view=attention]").click();
+        document.querySelector("[data-view=layers]").click();
+        window.requestAnimationFrame = later;
+    }""")
+    until_drawn(page)
+    assert page.locator("#panel-layers").is_visible()
+
+
 def test_arrow_keys_move_between_the_boxes_and_one_is_in_the_tab_order(page: Any) -> None:
     names = "document.activeElement.querySelector('.name').textContent"
     assert page.locator("#map button[tabindex='0']").count() == 1

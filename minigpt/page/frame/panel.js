@@ -42,7 +42,11 @@ export function makePanels() {
 }
 
 function showOpenView() {
-  for (const { id } of views) byId(`panel-${id}`).hidden = id !== state.view;
+  for (const { id } of views) {
+    const panel = byId(`panel-${id}`);
+    panel.hidden = id !== state.view;
+    if (panel.hidden) panel.ariaBusy = "false"; // it was left while it was drawn, and is drawn anew when it is opened
+  }
 }
 
 function makePanel(view) {
