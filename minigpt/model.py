@@ -70,6 +70,7 @@ class TransformerBlock(nn.Module):
             head_dim=config.head_size,
             **POSITIONS[config.positions].in_attention(config),
         )
+
         self.feed_forward_norm = norm.torch_form(config.emb_dim, config.norm_eps, config.bias)
         self.feed_forward = FeedForward(config)
         self.dropout = Dropout(config.dropout)

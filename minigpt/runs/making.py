@@ -93,6 +93,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     is_there = out.is_dir()  # empty: made for a run without a name, or a mount, or a link
     place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
     building = place / f".new-{secrets.token_hex(16)}"  # a name of its own
+
     try:
         building.mkdir()
         yield building
