@@ -5,6 +5,7 @@ chooses, which belong to a model, which a run keeps, and which contradict each o
 
 import dataclasses
 import importlib.util
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,10 +27,10 @@ PLANNED = (
     "warmup_context", "num_evals", "num_workers", "tie_embeddings",
 )  # fmt: skip
 
-# What comes with the model that a training begins with: of the planned fields, and of the text. Of
-# the fields of GPTConfig only those of the third row may differ from the model's.
+# What comes with the model that a training begins with: of the planned fields, and of the text.
 SHAPE = ("vocab_size", "emb_dim", "num_layers", "num_heads", "tie_embeddings")
 _TOKENS = ("tokenizer", "vocab_size", "embedding_init")
+# The only fields of GPTConfig that may differ from those of that model.
 FREE = ("context_length", "dropout", "attention_dropout")
 
 # What a run keeps when it is resumed: the losses of its evaluations are compared with one another.
@@ -171,12 +172,15 @@ class Settings:
         """A value that no plan may choose; None of one that is open, whatever is usual."""
         return None if self.is_open(name) else self[name]
 
+    def given_values(self) -> dict[str, Any]:
+        """The values that were given, by their names."""
+        return {name: said.value for name, said in self.said.items() if said.source == "given"}
+
     def shaping(self) -> list[str]:
         """The given fields that say which shape or which tokens a model has: one that a training
         begins with has its own."""
         of_a_model = {field.name for field in dataclasses.fields(GPTConfig)} - {*FREE}
-        fixed = of_a_model | {*_TOKENS}
-        return sorted(name for name in fixed if self.source(name) == "given")
+        return sorted(self.given_values().keys() & (of_a_model | {*_TOKENS}))
 
     # The three configs
 
@@ -238,13 +242,9 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
             )
 
     check_log(wanted.get("log"))
-    check_warmup_context(wanted.get("warmup_context"), {**(known or {}), **wanted})
-
-
-def check_warmup_context(shorter: int | None, values: Mapping[str, Any]) -> None:
-    """Refuse a warm-up context that is longer than the context, if that is known."""
-    longer = values.get("context_length")
-    if shorter is not None and longer is not None and shorter > longer:
+    shorter = wanted.get("warmup_context", 0)
+    longer = {**(known or {}), **wanted}.get("context_length", math.inf)
+    if shorter > longer:
         raise UserError(
             f"--warmup-context {shorter} is longer than --context-length {longer}",
             kind="setting",

@@ -130,8 +130,7 @@ def _with_model(settings: Settings, found: FoundModel) -> Beginning:
     for name in _PLANNED_FOR_RUNS if found.is_run else _PLANNED_FOR_OTHERS:
         brought.pop(name)
 
-    given = {name: setting.value for name, setting in settings.said.items()}
-    check_given({name: given[name] for name in given if settings.source(name) == "given"}, brought)
+    check_given(settings.given_values(), brought)
     new = {name: value for name, value in brought.items() if name not in changes}
     settings = settings.with_values("brought", new)
     return Beginning(settings, model=found, tokenizer=found.tokenizer)
@@ -156,9 +155,8 @@ def adapted(found: FoundModel, changes: Mapping[str, Any]) -> FoundModel:
 
 def _check_own_parts(settings: Settings, *, has_network: bool, has_tokenizer: bool) -> None:
     """Refuse settings of a network or a tokenizer that was given."""
-    given = {name for name in settings.said if settings.source(name) == "given"}
     shape = {field.name for field in dataclasses.fields(GPTConfig)} - {"vocab_size"}
-    of_network = sorted(given & shape)
+    of_network = sorted(settings.given_values().keys() & shape)
     if has_network and of_network:
         raise UserError(
             f"the model that was given has its own {of_network[0]}; leave that setting out"

@@ -17,7 +17,7 @@ from ..training.precision import choose_precision
 from . import induction, rules
 from .beginning import Beginning
 from .machine import SPEED_OF_A_LESSON, Machine, Speed, count_workers, measure_speed
-from .plan import Planned, has_time_for_a_step, plan
+from .plan import Planned, check_step, has_time_for_a_step, plan
 from .text_stats import TextStats, measure_text, seen_by
 from .tuning import is_worthwhile, knows_language
 
@@ -145,6 +145,7 @@ def choose(measured: Measured) -> Planned:
         on_gpu, on_cpu = plans
         planned = better_plan(on_gpu, on_cpu)
         planned = replace(planned, why_device=why_device(planned, on_gpu, on_cpu))
+    check_step(planned)
     return replace(planned, held_out=measured.held_out).checked()
 
 

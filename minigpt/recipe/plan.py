@@ -102,9 +102,8 @@ class Planned:
         """The plan, as it is told: without losses to expect if the forecast was not tried on texts
         like this. Such losses are good enough to choose by, but not to be shown.
 
-        UserError if the time does not suffice for a step, or the warm-up context is too long.
+        UserError if the warm-up context is too long.
         """
-        check_step(self)
         shorter = self.settings["warmup_context"]
         longer = self.settings["context_length"]
         if shorter > longer:
