@@ -1,12 +1,7 @@
 """The studio as an ASGI app: the routes of its parts, the files of its window, the guard around
 them."""
 
-import asyncio
-import contextlib
-import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,82 +13,19 @@ from starlette.types import ASGIApp
 
 from .. import UserError
 from .bodies import JSONAnswer, read_json
-from .children import Children
+from .context import Studio, studio_of
 from .errors import Refusal
 from .failures import tell
-from .guard import Guard, Logins, cookie_name
+from .guard import Guard, cookie_name
 from .runs import routes as run_routes
-from .runs.events import Streams, Watch
-from .runs.line import Line
-from .runs.making import Making
-from .runs.states import States
 from .texts import routes as text_routes
-from .texts import store
-from .texts.chosen import checked_settings
-from .texts.work import TextWork
 from .tickets import Tickets
-from .workspace import Workspace
 
 WINDOW = Path(__file__).parent / "window"
 _PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
 _REFUSALS = (Refusal, UserError, HTTPException, ClientDisconnect, OSError)
 _ERRORS = (*_REFUSALS, Exception)
 _ADDRESSES = ("/", "/text/{id}", "/run/{name}")
-
-
-class Studio:
-    """What the routes share: a request finds it as ``request.app.state.studio``.
-
-    Attributes:
-        workspace: where everything lies.
-        states: what all runs are doing.
-        line: the trainings that wait.
-        watch: looks at the state of everything, for all windows together.
-        streams: the streams of events that are open.
-        children: the programs that end with the studio.
-        text_work: what is read and planned in the background.
-        tickets: files for the browser to fetch.
-        turns: limit how many children compute at once while somebody waits.
-        making: makes the files that tickets are for.
-        logins: who may come in.
-        close: ends the studio; trainings go on.
-        is_lesson: whether trainings are begun in lesson mode.
-    """
-
-    def __init__(self, workspace: Workspace, close: Callable[[], None], *, is_lesson: bool = False):
-        self.workspace = workspace
-        self.states = States(workspace.runs)
-        self.line = Line(workspace, self.states)
-        self.watch = Watch(lambda: run_routes.state_of(self))
-        self.streams = Streams()
-        self.children = Children()
-        self.text_work = TextWork(self.children, workspace.root)
-        self.tickets = Tickets()
-        self.turns = asyncio.Semaphore(max(2, os.cpu_count() or 1))
-        self.making = Making(workspace, self.tickets, self.turns)
-        self.logins = Logins()
-        self.close = close
-        self.is_lesson = is_lesson
-
-    def checked_settings(self, sent: Any) -> dict[str, Any]:
-        """Settings of a training, from JSON; in a lesson those of a lesson. A UserError if one is
-        wrong."""
-        if self.is_lesson and isinstance(sent, dict):
-            sent = {**sent, "lesson": True}
-        return checked_settings(sent)
-
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """While the studio is open; afterwards nothing of it is left but what it has stored."""
-        store.restore(self.workspace)
-        self.line.open()
-        try:
-            yield
-        finally:
-            self.line.close()
-            self.text_work.close()
-            self.children.end_all()
-            self.tickets.close()
 
 
 def make_app(studio: Studio, port: int) -> ASGIApp:
@@ -164,7 +96,7 @@ def _of_system(error: OSError) -> tuple[int, str]:
 
 async def _enter(request: Request) -> Response:
     """A login for a token: the cookie, and the key in the body."""
-    studio: Studio = request.app.state.studio
+    studio = studio_of(request)
     sent = await read_json(request)
     token = sent.get("token")
     login = studio.logins.enter(token) if isinstance(token, str) else None
@@ -179,12 +111,12 @@ async def _enter(request: Request) -> Response:
 
 async def _token(request: Request) -> Response:
     """A token that opens one more window."""
-    studio: Studio = request.app.state.studio
+    studio = studio_of(request)
     return JSONAnswer({"token": studio.logins.token_for_once()})
 
 
 async def _close(request: Request) -> Response:
     """End the studio."""
-    studio: Studio = request.app.state.studio
+    studio = studio_of(request)
     studio.close()
     return Response(status_code=204)

@@ -21,8 +21,9 @@ from .. import UserError
 from ..serve.listening import listen
 from ..serve.slow_clients import drop_the_slow
 from ..system.atomic import replace
-from .app import Studio, make_app
+from .app import make_app
 from .connections import Connection, allow_open_files
+from .context import Studio
 from .guard import KEY_HEADER
 from .workspace import Workspace
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.app import Studio
+from minigpt.studio.context import Studio
 from minigpt.studio.runs import trainings
 from minigpt.studio.texts import store
 from minigpt.studio.texts.states import for_run

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -11,26 +11,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..bodies import JSONAnswer, read_json
+from ..context import Studio, studio_of
 from ..errors import Refusal
 from ..texts import states as text_states
-from ..texts import store
 from ..texts.folder import chosen_settings
 from ..workspace import Workspace
 from . import removal, trainings
 from .events import EventStream
 from .rows import rows_after
-from .states import free_space, is_too_little, runs_in
+from .states import free_space, is_too_little
 from .writing import WrittenText, checked_command
 
-if TYPE_CHECKING:
-    from ..app import Studio
-
 _LITTLE = 300_000_000  # bytes: less is too little for the files of a run
-
-
-def _studio(request: Request) -> "Studio":
-    studio: Studio = request.app.state.studio
-    return studio
 
 
 def _name(request: Request) -> str:
@@ -38,42 +30,21 @@ def _name(request: Request) -> str:
 
 
 def _run(request: Request) -> Path:
-    return _studio(request).workspace.run_folder(_name(request))
+    return studio_of(request).workspace.run_folder(_name(request))
 
 
 # What there is
 
 
-def state_of(studio: "Studio") -> dict[str, Any]:
-    """All runs, texts, and the line."""
-    workspace = studio.workspace
-    runs = studio.states.all()
-    waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
-
-    texts = []
-    for folder in store.text_folders(workspace):
-        with contextlib.suppress(Refusal, OSError):  # it was deleted just now
-            texts.append(text_states.row(folder))
-
-    return {
-        "runs": runs,
-        "bin": [studio.states.of(run) for run in runs_in(workspace.bin)],
-        "texts": texts,
-        "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
-        "free": free_space(workspace.root),
-        "folder": workspace.root.resolve().name,
-    }
-
-
 async def show_all(request: Request) -> Response:
     """GET: all runs, texts, and the line."""
-    return JSONAnswer(await run_in_threadpool(state_of, _studio(request)))
+    return JSONAnswer(await run_in_threadpool(studio_of(request).state))
 
 
 async def show(request: Request) -> Response:
     """GET ?after=CURSOR: a run, the rows of its files after the cursor, and the cursor after them.
     One that is not there is "gone"."""
-    studio = _studio(request)
+    studio = studio_of(request)
     after = request.query_params.get("after", "")
 
     def look() -> dict[str, Any]:
@@ -91,7 +62,7 @@ async def show(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """GET ?run=NAME&after=CURSOR: a stream of what happens, and of the rows of a run."""
-    studio = _studio(request)
+    studio = studio_of(request)
     name = request.query_params.get("run")
     run = None if name is None else _folder_or_none(studio.workspace, name)
     after = request.query_params.get("after", "")
@@ -110,7 +81,7 @@ def _folder_or_none(workspace: Workspace, name: str) -> Path | None:
 async def ask(request: Request) -> Response:
     """POST {"text", "name", "minutes", "settings"}: put a training into the line; its name and
     place there. Without "settings" it has those that were chosen for the text."""
-    studio = _studio(request)
+    studio = studio_of(request)
     sent = await read_json(request)
     text = sent.get("text")
     if not isinstance(text, str):
@@ -154,7 +125,7 @@ async def go_on(request: Request) -> Response:
     to its planned end."""
     minutes = (await read_json(request)).get("minutes")
 
-    def change(studio: "Studio", run: Path) -> None:
+    def change(studio: Studio, run: Path) -> None:
         trainings.go_on(studio.workspace, studio.states, run, minutes)
 
     return await _change(request, change)
@@ -181,7 +152,7 @@ async def delete(request: Request) -> Response:
 
 async def restore(request: Request) -> Response:
     """POST: move a run out of the bin; its name may be another then."""
-    studio = _studio(request)
+    studio = studio_of(request)
 
     def put_back() -> dict[str, Any]:
         with studio.line.paused():
@@ -192,7 +163,7 @@ async def restore(request: Request) -> Response:
 
 async def empty_bin(request: Request) -> Response:
     """POST: remove all runs in the bin for good."""
-    studio = _studio(request)
+    studio = studio_of(request)
 
     def empty() -> None:
         with studio.line.paused():
@@ -205,19 +176,19 @@ async def empty_bin(request: Request) -> Response:
 async def delete_all_of_text(request: Request) -> Response:
     """POST {"sure"}: what came from a text, with its size; if that is true it is removed."""
     text = str(request.path_params["text"])
-    studio = _studio(request)
+    studio = studio_of(request)
     return await _delete_all(request, lambda: removal.everything_of_text(studio.workspace, text))
 
 
 async def delete_all_of_run(request: Request) -> Response:
     """POST {"sure"}: as `delete_all_of_text`, for the text that a run has learned from."""
-    studio = _studio(request)
+    studio = studio_of(request)
     run = _run(request)
     return await _delete_all(request, lambda: removal.everything_of_run(studio.workspace, run))
 
 
 async def _delete_all(request: Request, find: Callable[[], removal.Everything]) -> Response:
-    studio = _studio(request)
+    studio = studio_of(request)
     sent = await read_json(request)
     is_sure = sent.get("sure") is True
 
@@ -243,7 +214,7 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
 
 async def write(request: Request) -> Response:
     """POST {"prompt", "settings"}: what a run writes, as it writes it."""
-    studio = _studio(request)
+    studio = studio_of(request)
     run = _run(request)
     sent = await read_json(request)
     await run_in_threadpool(_check_has_learned, studio, run)
@@ -254,25 +225,25 @@ async def write(request: Request) -> Response:
 async def page(request: Request) -> Response:
     """POST {"show"}: the address of a run's page, to be shown in a frame or, without, saved."""
     sent = await read_json(request)
-    making = _studio(request).making
+    making = studio_of(request).making
     return await _made(request, lambda run: making.page(run, is_shown=sent.get("show") is True))
 
 
 async def export(request: Request) -> Response:
     """POST {"kind"}: the address of an archive for other programs, "hf" or "gguf"."""
     sent = await read_json(request)
-    making = _studio(request).making
+    making = studio_of(request).making
     return await _made(request, lambda run: making.export(run, sent.get("kind")))
 
 
 async def download(request: Request) -> Response:
     """POST: the address of an archive with the run."""
-    return await _made(request, _studio(request).making.copy)
+    return await _made(request, studio_of(request).making.copy)
 
 
 async def copied(request: Request) -> Response:
     """POST: how much of what a run writes is in its text word for word."""
-    studio = _studio(request)
+    studio = studio_of(request)
     run = _run(request)
     await run_in_threadpool(_check_has_learned, studio, run)
     return JSONAnswer(await studio.making.copied(run))
@@ -280,20 +251,20 @@ async def copied(request: Request) -> Response:
 
 async def _made(request: Request, make: Callable[[Path], Awaitable[str]]) -> Response:
     run = _run(request)
-    await run_in_threadpool(_check_has_learned, _studio(request), run)
+    await run_in_threadpool(_check_has_learned, studio_of(request), run)
     return JSONAnswer({"address": await make(run)})
 
 
-def _check_has_learned(studio: "Studio", run: Path) -> None:
+def _check_has_learned(studio: Studio, run: Path) -> None:
     """Refuse what needs weights, before there are any that an evaluation has chosen."""
     if not studio.states.of(run)["has_page"]:
         message = f"{run.name} has saved nothing yet. Wait a little."
         raise Refusal(409, message, kind="nothing_saved", name=run.name)
 
 
-async def _change(request: Request, change: Callable[["Studio", Path], Path | None]) -> Response:
+async def _change(request: Request, change: Callable[[Studio, Path], Path | None]) -> Response:
     """Change a run while nothing is started; the run afterwards, "gone" where nothing is left."""
-    studio = _studio(request)
+    studio = studio_of(request)
     run = _run(request)
 
     def act() -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -12,29 +12,22 @@ from starlette.routing import Route
 from ... import UserError
 from ...system.json_objects import read_object
 from ..bodies import JSONAnswer, read_json
+from ..context import Studio, studio_of
 from ..errors import Refusal
 from ..runs.states import ACTIVE, WAITING
 from . import settings, store
 from . import states as text_states
 from .folder import PLANS, READING, SETTINGS, write_json
 
-if TYPE_CHECKING:
-    from ..app import Studio
-
-
-def _studio(request: Request) -> "Studio":
-    studio: Studio = request.app.state.studio
-    return studio
-
 
 def _folder(request: Request) -> Path:
-    return _studio(request).workspace.text_folder(request.path_params["text"])
+    return studio_of(request).workspace.text_folder(request.path_params["text"])
 
 
 async def create(request: Request) -> Response:
     """POST {"names", "sizes"}: announce the files of a new text. {"tales": true}: the tales that
     come with minigpt, which are there at once. The id."""
-    studio = _studio(request)
+    studio = studio_of(request)
     sent = await read_json(request)
     names, sizes = sent.get("names"), sent.get("sizes")
     are_tales = sent.get("tales") is True
@@ -53,7 +46,7 @@ async def create(request: Request) -> Response:
 
 async def show(request: Request) -> Response:
     """GET: all of a text. What was left undone for it goes on."""
-    studio = _studio(request)
+    studio = studio_of(request)
     folder = _folder(request)
     await run_in_threadpool(studio.text_work.keep_going, folder)
     return JSONAnswer(await run_in_threadpool(text_states.whole_text, folder))
@@ -65,7 +58,7 @@ async def add(request: Request) -> Response:
     sent = await read_json(request)
 
     def announce() -> int:
-        _studio(request).text_work.stop(folder)
+        studio_of(request).text_work.stop(folder)
         return store.add(folder, sent.get("names"), sent.get("sizes"))
 
     return JSONAnswer({"first": await run_in_threadpool(announce)}, 201)
@@ -82,7 +75,7 @@ async def remove_file(request: Request) -> Response:
     folder = _folder(request)
 
     def remove() -> None:
-        work = _studio(request).text_work
+        work = studio_of(request).text_work
         work.stop(folder)
         store.remove_file(folder, _number(request))
         work.keep_going(folder)
@@ -98,7 +91,7 @@ async def read(request: Request) -> Response:
     def begin() -> None:
         store.complete(folder)
         _forget_problem(folder / READING)
-        _studio(request).text_work.keep_going(folder)
+        studio_of(request).text_work.keep_going(folder)
 
     await run_in_threadpool(begin)
     return Response(status_code=202)
@@ -111,10 +104,10 @@ async def plan(request: Request) -> Response:
     sent = await read_json(request)
     chosen = sent.get("settings")
     if chosen is not None:
-        chosen = _checked(_studio(request), chosen)
+        chosen = _checked(studio_of(request), chosen)
 
     def begin() -> None:
-        work = _studio(request).text_work
+        work = studio_of(request).text_work
         work.stop(folder)
         if chosen is not None:
             write_json(chosen, folder / SETTINGS)
@@ -130,17 +123,17 @@ async def delete(request: Request) -> Response:
     folder = _folder(request)
 
     def remove() -> None:
-        if (run := training_on(folder.name, _studio(request))) is not None:
+        if (run := training_on(folder.name, studio_of(request))) is not None:
             message = f"{run} is learning from this text. Stop that first."
             raise Refusal(409, message, kind="text_learned", name=str(run))
-        _studio(request).text_work.stop(folder)
+        studio_of(request).text_work.stop(folder)
         store.delete(folder)
 
     await run_in_threadpool(remove)
     return Response(status_code=204)
 
 
-def training_on(text: str, studio: "Studio") -> str | None:
+def training_on(text: str, studio: Studio) -> str | None:
     """The name of a run that learns from a text, or waits to; None if there is none."""
     for run in studio.states.all():
         learns_from = (run["text"] or {}).get("id")
@@ -160,7 +153,7 @@ def _forget_problem(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _checked(studio: "Studio", sent: Any) -> dict[str, Any]:
+def _checked(studio: Studio, sent: Any) -> dict[str, Any]:
     """The settings that were sent; Refusal if one is wrong."""
     try:
         return studio.checked_settings(sent)

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from minigpt.serve.listening import listen
-from minigpt.studio.app import Studio, make_app
+from minigpt.studio.app import make_app
 from minigpt.studio.children import Children
+from minigpt.studio.context import Studio
 from minigpt.studio.opening import make_studio_server
 from minigpt.studio.runs.trainings import PROGRAM
 from minigpt.studio.texts.work import TextWork

@@ -1,0 +1,106 @@
+"""The one object that all routes of the studio work with, from its opening to its end: where
+everything lies, what runs, who may come in."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from starlette.requests import Request
+
+from .children import Children
+from .errors import Refusal
+from .guard import Logins
+from .runs.events import Streams, Watch
+from .runs.line import Line
+from .runs.making import Making
+from .runs.states import States, free_space, runs_in
+from .texts import states as text_states
+from .texts import store
+from .texts.chosen import checked_settings
+from .texts.work import TextWork
+from .tickets import Tickets
+from .workspace import Workspace
+
+
+def studio_of(request: Request) -> "Studio":
+    """The studio that a request has come to."""
+    studio: Studio = request.app.state.studio
+    return studio
+
+
+class Studio:
+    """What all handlers of requests get, by :func:`studio_of`.
+
+    Attributes:
+        workspace: where everything lies.
+        states: what all runs are doing.
+        line: the trainings that wait.
+        watch: looks at the state of everything, for all windows together.
+        streams: the streams of events that are open.
+        children: the programs that end with the studio.
+        text_work: what is read and planned in the background.
+        tickets: files for the browser to fetch.
+        turns: limit how many children compute at once while somebody waits.
+        making: makes the files that tickets are for.
+        logins: who may come in.
+        close: ends the studio; trainings go on.
+        is_lesson: whether trainings are begun in lesson mode.
+    """
+
+    def __init__(self, workspace: Workspace, close: Callable[[], None], *, is_lesson: bool = False):
+        self.workspace = workspace
+        self.states = States(workspace.runs)
+        self.line = Line(workspace, self.states)
+        self.watch = Watch(self.state)
+        self.streams = Streams()
+        self.children = Children()
+        self.text_work = TextWork(self.children, workspace.root)
+        self.tickets = Tickets()
+        self.turns = asyncio.Semaphore(max(2, os.cpu_count() or 1))
+        self.making = Making(workspace, self.tickets, self.turns)
+        self.logins = Logins()
+        self.close = close
+        self.is_lesson = is_lesson
+
+    def checked_settings(self, sent: Any) -> dict[str, Any]:
+        """Settings of a training, from JSON; in a lesson those of a lesson. A UserError if one is
+        wrong."""
+        if self.is_lesson and isinstance(sent, dict):
+            sent = {**sent, "lesson": True}
+        return checked_settings(sent)
+
+    def state(self) -> dict[str, Any]:
+        """All runs, texts, and the line."""
+        runs = self.states.all()
+        waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
+
+        texts = []
+        for folder in store.text_folders(self.workspace):
+            with contextlib.suppress(Refusal, OSError):  # it was deleted just now
+                texts.append(text_states.row(folder))
+
+        return {
+            "runs": runs,
+            "bin": [self.states.of(run) for run in runs_in(self.workspace.bin)],
+            "texts": texts,
+            "line": [
+                {name: run[name] for name in ("name", "place", "starts_in")} for run in waiting
+            ],
+            "free": free_space(self.workspace.root),
+            "folder": self.workspace.root.resolve().name,
+        }
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """While the studio is open; afterwards nothing of it is left but what it has stored."""
+        store.restore(self.workspace)
+        self.line.open()
+        try:
+            yield
+        finally:
+            self.line.close()
+            self.text_work.close()
+            self.children.end_all()
+            self.tickets.close()
