@@ -149,12 +149,10 @@ function asSentence(words) {
 function wordsOf(record, goesOnFrom) {
   const { run } = record;
   if (run.state === "waiting") return asSentence(stateOf(run));
+  if (goesOnFrom !== null) return string("learning.goingOn", { time: clockOf(goesOnFrom) }); // from its start to its first step
   if (run.state === "reading") return reading(record);
   if (run.state === "measuring") return string("learning.measuring");
-  if (run.state === "learning") {
-    if (goesOnFrom !== null) return string("learning.goingOn", { time: clockOf(goesOnFrom) });
-    return record.steps.length > 0 ? "" : string("learning.starting");
-  }
+  if (run.state === "learning") return record.steps.length > 0 ? "" : string("learning.starting");
   if (run.state === "stopping") return string("learning.saving");
   if (run.state === "stopped") {
     const time = run.elapsed === null ? null : clockOf(run.elapsed);
