@@ -16,9 +16,9 @@ from .runs.events import Streams, Watch
 from .runs.line import Line
 from .runs.making import Making
 from .runs.states import States, free_space, runs_in
+from .settings import checked_settings
 from .texts import states as text_states
 from .texts import store
-from .texts.chosen import checked_settings
 from .texts.work import TextWork
 from .tickets import Tickets
 from .workspace import Workspace

@@ -10,9 +10,10 @@ import pytest
 
 from minigpt import UserError
 from minigpt.recipe.machine import Speed
-from minigpt.studio.texts import planning, settings
+from minigpt.studio import settings
+from minigpt.studio.settings import checked_settings, options
+from minigpt.studio.texts import planning
 from minigpt.studio.texts import states as text_states
-from minigpt.studio.texts.chosen import checked_settings, options
 from minigpt.studio.texts.folder import SETTINGS, write_json
 from minigpt.system.json_objects import read_object
 from tests.conftest import some_text

@@ -19,7 +19,7 @@ from ...runs.journal import (
 )
 from ...system.atomic import write_text
 from ..errors import Refusal
-from ..texts.chosen import options
+from ..settings import options
 from ..texts.folder import FILES, kept_files
 from ..workspace import Workspace
 from .jobs import TrainingJob, read_job, write_job

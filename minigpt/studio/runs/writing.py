@@ -16,7 +16,7 @@ from ...system.json_objects import to_json
 from ..children import ChildError, read_child
 from ..errors import Refusal
 from ..problems import problem
-from ..texts.chosen import checked_sampling, options
+from ..settings import checked_sampling, options
 from ..workspace import Workspace
 from .events import has_left, send_body
 

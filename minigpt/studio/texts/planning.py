@@ -39,8 +39,8 @@ from ...recipe.texts import read_source
 from ...runs.folder import PLAN
 from ...runs.journal import ALIVE, JOURNAL, SECONDS_SILENT
 from ...system.json_objects import read_object
+from .. import settings
 from ..problems import problem
-from . import settings
 from .folder import (
     FILES,
     PLANS,
@@ -133,14 +133,8 @@ def _steps(folder: Path) -> Iterator[Found]:
 
 def _beginning(folder: Path) -> Beginning:
     """The training that the settings ask for, of no particular number of minutes."""
-    chosen = chosen_settings(folder)
-    fields = {
-        "files": (str(folder / FILES),),
-        **settings.text_fields(chosen),
-        **settings.model_fields(chosen),
-        **settings.training_fields(chosen),
-    }
-    return beginning_of(Settings.given(fields))
+    chosen = settings.planned_fields(chosen_settings(folder))
+    return beginning_of(Settings.given({"files": (str(folder / FILES),), **chosen}))
 
 
 def _stop(minutes: float, measured: Measured, bytes_per_letter: float) -> Found:

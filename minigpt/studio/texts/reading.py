@@ -37,8 +37,8 @@ from ...data.documents.kinds import check_is_text
 from ...data.source import Source, check_text_field
 from ...devices.memory import is_out_of_memory
 from ...system.platforms import is_windows
+from .. import settings
 from ..problems import problem
-from . import settings
 from .folder import (
     READING,
     WORKING,

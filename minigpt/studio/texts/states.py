@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from ...system.json_objects import read_object
+from .. import settings
 from ..errors import Refusal
-from . import settings, store
+from . import store
 from .folder import (
     PLANS,
     READING,

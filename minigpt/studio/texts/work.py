@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from .. import settings
 from ..children import Children
-from . import settings
 from .folder import (
     PLANS,
     READING,
