@@ -22,11 +22,9 @@ from minigpt.config import (
     SampleConfig,
     TextConfig,
     TrainConfig,
-    cache_folder,
     check_fields,
     check_given,
     check_interpolation,
-    check_log,
     check_shapes,
     count_parameters,
     from_dict,
@@ -240,21 +238,6 @@ def test_the_feed_forward_width_follows_from_its_kind(
     assert dataclasses.replace(config, hidden_dim=7).ff_dim == 7
 
 
-# Where things are kept
-
-
-def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MINIGPT_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    assert cache_folder() == Path.home() / ".cache" / "minigpt"
-    monkeypatch.setenv("XDG_CACHE_HOME", "")  # as if it were unset, by its specification
-    assert cache_folder() == Path.home() / ".cache" / "minigpt"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert cache_folder() == Path("/caches/minigpt")
-    monkeypatch.setenv("MINIGPT_CACHE", "/mine")
-    assert cache_folder() == Path("/mine")
-
-
 @pytest.mark.parametrize(
     ("given", "refused"),
     [
@@ -362,14 +345,11 @@ def test_what_comes_with_a_model_can_only_be_left_alone() -> None:
 
 def test_settings_that_need_something_else_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for init in ("base", "none"):
-        check_interpolation(True, init)
-    check_interpolation(False, None)
-    check_interpolation(None, None)
+        check_interpolation(init)
     with pytest.raises(UserError, match=r"--interpolate is for .* name it by --init"):
-        check_interpolation(True, None)
+        check_interpolation(None)
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "wandb" else 1)
-    check_log(None)
     check_given({"log": "tensorboard"})
     with pytest.raises(UserError, match=r'--log wandb needs a package: .*"minigpt-text\[wandb\]"'):
         check_given({"log": "wandb"})

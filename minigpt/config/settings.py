@@ -6,10 +6,8 @@ chooses, which belong to a model, which a run keeps, and which contradict each o
 import dataclasses
 import importlib.util
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .. import UserError
@@ -241,7 +239,8 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
                 f"{_option(name)} does nothing beside {beside}; {remedy}", kind="setting"
             )
 
-    check_log(wanted.get("log"))
+    if "log" in wanted:
+        check_log(wanted["log"])
     shorter = wanted.get("warmup_context", 0)
     longer = {**(known or {}), **wanted}.get("context_length", math.inf)
     if shorter > longer:
@@ -251,18 +250,18 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
         )
 
 
-def check_interpolation(interpolate: bool | None, init: str | None) -> None:
+def check_interpolation(init: str | None) -> None:
     """Refuse to interpolate between random weights and trained ones."""
-    if interpolate and init is None:
+    if init is None:
         raise UserError(
             "--interpolate is for a training that begins with a model; name it by --init",
             kind="setting",
         )
 
 
-def check_log(name: str | None) -> None:
+def check_log(name: str) -> None:
     """Refuse to log to a program whose package is not installed."""
-    if name is not None and importlib.util.find_spec(name) is None:
+    if importlib.util.find_spec(name) is None:
         raise UserError(f"--log {name} needs a package: {how_to_install(name)}", kind="setting")
 
 
@@ -274,10 +273,3 @@ def _typed(field: str, value: Any) -> str:
     """A setting as it is typed; of a list or a switch the option alone."""
     has_value = isinstance(value, str | int | float) and not isinstance(value, bool)
     return f"{_option(field)} {value}" if has_value else _option(field)
-
-
-def cache_folder() -> Path:
-    """Where token files are kept: $MINIGPT_CACHE, or minigpt in the user's cache folder."""
-    if chosen := os.environ.get("MINIGPT_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"

@@ -22,7 +22,7 @@ from filelock import Timeout
 from tqdm import tqdm
 
 from .. import UserError
-from ..config import TextConfig, cache_folder
+from ..config import TextConfig
 from ..system.errors import kind_of_error
 from ..system.platforms import rename
 from ..tokenizer import (
@@ -43,6 +43,7 @@ from .token_files import (
     TRAIN,
     VALIDATION,
     Tokens,
+    cache_folder,
     evict,
     id_dtype,
     lock_of,

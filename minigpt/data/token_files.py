@@ -21,7 +21,6 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from .. import UserError
-from ..config import cache_folder
 from ..system.json_objects import read_object
 from ..system.platforms import rename
 
@@ -111,6 +110,13 @@ def verify(file: Path, record: Record) -> None:
 
 
 # Found, and removed
+
+
+def cache_folder() -> Path:
+    """Where token files are kept: $MINIGPT_CACHE, or minigpt in the user's cache folder."""
+    if chosen := os.environ.get("MINIGPT_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
 
 
 def find_prepared(fingerprint: str) -> list[Path]:

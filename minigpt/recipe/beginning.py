@@ -59,10 +59,13 @@ def beginning_of(
 
     UserError if a setting would do nothing beside these, or the model cannot be read.
     """
-    _check_own_parts(settings, has_network=network is not None, has_tokenizer=tokenizer is not None)
     init = settings["init"]
-    if network is None:
-        check_interpolation(settings.fixed("interpolate"), init)
+    has_network = network is not None
+    has_tokenizer = tokenizer is not None
+    if has_network or has_tokenizer:
+        _check_own_parts(settings, has_network=has_network, has_tokenizer=has_tokenizer)
+    if not has_network and settings.fixed("interpolate"):
+        check_interpolation(init)
     if init is not None:
         refused = settings.shaping()
         if refused:

@@ -36,13 +36,14 @@ class Measured:
         return replace(self, beginnings=beginnings)
 
 
-StoredSpeed = Callable[[torch.device, str, int], Speed | None]  # device, precision, num_workers
+# Gets a device, a precision and the number of workers.
+StoredSpeed = Callable[[torch.device, str, int], Speed | None]
 
 
 def measure(
     source: Source,
     beginnings: tuple[Beginning, ...],
-    stored_speed: StoredSpeed = lambda *_: None,
+    stored_speed: StoredSpeed | None = None,
 ) -> Measured:
     """Measure the text, and the machine where there is no `stored_speed` of it."""
     asked, *others = beginnings
@@ -77,7 +78,7 @@ def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStat
     return seen_by(model, text, validation)
 
 
-def _machines(asked: Beginning, stored_speed: StoredSpeed) -> Iterator[Machine]:
+def _machines(asked: Beginning, stored_speed: StoredSpeed | None) -> Iterator[Machine]:
     """Where a training may run."""
     settings = asked.settings
     processes = distributed.world_size()
@@ -101,16 +102,13 @@ def _machines(asked: Beginning, stored_speed: StoredSpeed) -> Iterator[Machine]:
         if settings["lesson"]:
             speed = SPEED_OF_A_LESSON
         elif needs_speed:
-            speed = stored_speed(device, precision, num_workers)
-            speed = speed or _measured_speed(device, precision, num_workers)
+            if stored_speed is not None:
+                speed = stored_speed(device, precision, num_workers)
+            if speed is None:
+                say(f"measuring {'this machine' if device.type == 'cpu' else device} ...")
+                speed = measure_speed(device, getattr(torch, precision), num_workers)
         name = device.type if processes > 1 else str(device)
         yield Machine(speed, processes, num_workers, name, precision)
-
-
-def _measured_speed(device: torch.device, precision: str, num_workers: int) -> Speed:
-    what = "this machine" if device.type == "cpu" else str(device)
-    say(f"measuring {what} ...")
-    return measure_speed(device, getattr(torch, precision), num_workers)
 
 
 def _can_copy(asked: Beginning) -> bool:

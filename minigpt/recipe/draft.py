@@ -5,6 +5,7 @@ the time and the text suffice. The rest of a plan follows from such a draft.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from .. import UserError
@@ -116,38 +117,36 @@ def draft_of_size(
     short = rules.short_context(text.tokenizer)
     many = rough(rules.MANY_TOKENS)
 
-    def draft_with(times: int, batch_divisor: int) -> Draft:
-        return _draft_with(
-            times,
-            batch_divisor,
-            size=size,
-            text=text,
-            machine=machine,
-            settings=settings,
-            longest=longest,
-        )
+    draft_with = partial(
+        _draft_with,
+        size=size,
+        text=text,
+        machine=machine,
+        settings=settings,
+        longest=longest,
+    )
 
     if not settings.is_open("context_length"):
         return draft_with(times=1, batch_divisor=1)
 
     if longest is not None:
         times = 4
-        draft = draft_with(times, batch_divisor=4)
+        draft = draft_with(times=times, batch_divisor=4)
         why = f" of the {longest:,} that the model can read; more need more time and memory"
     elif text.repeats_afar:
         # A model that begins with the ability to copy learns more from steps that read more: the
         # batch has as many of the long windows as it would have of short ones.
         times = 4
-        draft = draft_with(times, batch_divisor=1)
+        draft = draft_with(times=times, batch_divisor=1)
         why = ", because the text repeats itself far away"
     else:
         times = 2
-        draft = draft_with(times, batch_divisor=2)
+        draft = draft_with(times=times, batch_divisor=2)
         read = rough(draft.trained_tokens)
         why = f", because {many} tokens or more are read: {read}"
         if draft.trained_tokens < rules.MANY_TOKENS:
             times = 1
-            draft = draft_with(times, batch_divisor=1)
+            draft = draft_with(times=times, batch_divisor=1)
             twice = 2 * draft.model.context_length
             why = f", because for {twice} too few tokens are read: {read} instead of {many}"
 
@@ -159,9 +158,9 @@ def draft_of_size(
 
 
 def _draft_with(
+    *,
     times: int,
     batch_divisor: int,
-    *,
     size: rules.Size,
     text: TextStats,
     machine: Machine,

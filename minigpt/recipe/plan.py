@@ -17,10 +17,10 @@ from ..model import flops_per_token
 from ..training.messages import duration
 from . import rules
 from .draft import Draft, choose_draft, count_steps
+from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import Machine
-from .predictability import expected_bits_per_byte, is_like_those_tried
 from .text_stats import TextStats
-from .tuning import expected_after_tuning, tuned
+from .tuning import tuned
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
 _SHORT_STEP = 10  # seconds; a training whose steps take no longer is never refused
@@ -239,20 +239,6 @@ def _plan_num_evals(text: TextStats, model: GPTConfig, machine: Machine, setting
     seconds = operations / machine.flops + 0.3  # for a sample and files
     fitting = _SHARE_OF_EVALUATIONS * 60 * settings["minutes"] / seconds
     return int(rules.clamped(fitting, 4, usual))
-
-
-def expected_after_tokens(
-    trained_tokens: float, text: TextStats, model: GPTConfig, init: str | None
-) -> float | None:
-    """The bits per byte to expect of a model on the validation text, trained on so many tokens;
-    None if it begins with a model, `init`, whose loss on the text is not known."""
-    read = trained_tokens * rules.bytes_per_token(text, model.vocab_size)
-    work = trained_tokens * rules.parameters_to_train(model)
-    if text.loss_before is not None:
-        return expected_after_tuning(text.loss_before, text, read=read, work=work)
-    if init is not None:
-        return None
-    return expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)
 
 
 def has_time_for_a_step(planned: Planned) -> bool:

@@ -44,7 +44,8 @@ def say_result(trainer: "Trainer") -> None:
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print_result(f"{folder}: validation {loss} at step {state.best_step:,}")
     _say_interpolation(trainer)
-    _say_kept(folder)
+    if training.keep is not None:
+        _say_kept(folder)
 
     is_better = True
     counting = trainer.figures.get(COUNTING)

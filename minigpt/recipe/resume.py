@@ -23,10 +23,9 @@ from ..training.messages import clock, progress_bar, say
 from ..training.precision import resolved
 from ..training.setup import check_batch
 from .draft import training_seconds
+from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import count_workers
-from .plan import expected_after_tokens
-from .predictability import Predictability, is_like_those_tried
-from .text_stats import TextStats
+from .text_stats import Predictability, TextStats
 
 
 def run_to_resume(out: str | Path | None, files: tuple[str, ...] = ()) -> Run:
@@ -76,7 +75,8 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
         asked = _on_a_device_that_is_here(asked)
 
     check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
-    check_interpolation(changed.get("interpolate"), old.text.init)
+    if changed.get("interpolate"):
+        check_interpolation(old.text.init)
     check_batch(asked.batch_size)
     if old.training.lesson and "minutes" in changed:
         asked = replace(asked, steps=_steps_of_lesson(old.training, asked.minutes))

@@ -1,5 +1,4 @@
-"""The recipe for training a model further: how to train one that already knows something, and what
-loss to expect.
+"""The recipe for training a model further: how to train one that already knows something.
 
 Its rules follow the loss that the model has on the text before the first step, in bits per byte:
 the farther the text is from what the model has read, the more its weights may move.
@@ -8,15 +7,12 @@ the farther the text is from what the model has read, the more its weights may m
 from ..config import GPTConfig, Settings
 from ..training.messages import rough
 from . import rules
-from .predictability import expected_bits_per_byte
 from .text_stats import TextStats
 
 _NEAR = 2.0  # bits per byte, before the first step, of a text like those that the model has read
 _FAR = 3.0  # and of one that has little in common with them
 _RATES = (1e-3, 3e-3)  # a good peak for each of them, at width 256
 _WINDOWS = 4  # that the text has at least, or the context is shortened
-_LOWEST = 0.1  # bits per byte: less is left of a text that hardly differs from place to place
-_TOGETHER = 4.0  # the lower it is, the more what a model knew adds to what the text teaches it
 _FOREIGN = 1.4  # times the loss a new model ends with: from there on the model knows too little
 _WEIGHT_DECAY = 0.1  # in so few steps it makes no difference
 _CLEARLY = 0.98  # times: begun with a model, a training has to be expected to end that much lower
@@ -60,21 +56,6 @@ def tuning_context(tokens: int, longest: int) -> int:
     while context_length > 8 and context_length * _WINDOWS > tokens:
         context_length //= 2
     return int(rules.clamped(context_length, 1, max(tokens - 1, 1)))
-
-
-def expected_after_tuning(before: float, text: TextStats, read: float, work: float) -> float:
-    """What a model should reach that predicts the text with `before` bits per byte now.
-
-    It reads `read` bytes, perhaps some of them more than once; `work` is the parameters times the
-    tokens trained on. All figures are bits per byte of the validation text.
-
-    It ends below the lower of two figures: `before`, and what a new model reaches that is trained
-    like this. The closer the two are, the farther below.
-    """
-    learned = expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)
-    known = max(before, _LOWEST)
-    both = known**-_TOGETHER + learned**-_TOGETHER
-    return min(both ** (-1.0 / _TOGETHER), 8.0)
 
 
 def knows_language(before: float, from_nothing: float) -> bool:

@@ -25,7 +25,7 @@ from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.source import find_source, split
 from minigpt.data.token_cache import open_dataset, prepare_tokens
-from minigpt.data.token_files import FOLDER, META, Tokens
+from minigpt.data.token_files import FOLDER, META, Tokens, cache_folder
 
 from ..conftest import unix_only
 from .texts import json_lines, one_line, whole, write
@@ -269,6 +269,18 @@ def test_the_cache_keeps_what_was_used_last_up_to_its_bound(
     monkeypatch.setattr("minigpt.data.token_files._MOST_BYTES", 0)
     assert [is_made(cache, texts[i]) for i in (0, 0, 1, 1)] == [True, False, True, False]
     assert len(entries(cache)) == 1
+
+
+def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MINIGPT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert cache_folder() == Path.home() / ".cache" / "minigpt"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")  # as if it were unset, by its specification
+    assert cache_folder() == Path.home() / ".cache" / "minigpt"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert cache_folder() == Path("/caches/minigpt")
+    monkeypatch.setenv("MINIGPT_CACHE", "/mine")
+    assert cache_folder() == Path("/mine")
 
 
 def test_folders_of_other_programs_in_the_cache_folder_are_left_alone(

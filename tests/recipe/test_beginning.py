@@ -56,7 +56,9 @@ def planned(
 
 
 def expect_of_the_base(monkeypatch: pytest.MonkeyPatch, bits_per_byte: float) -> None:
-    monkeypatch.setattr("minigpt.recipe.plan.expected_after_tuning", lambda *_, **__: bits_per_byte)
+    monkeypatch.setattr(
+        "minigpt.recipe.forecast.expected_after_tuning", lambda *_, **__: bits_per_byte
+    )
 
 
 # What is chosen

@@ -34,7 +34,7 @@ from ...recipe.choose import Measured, choose, measure
 from ...recipe.draft import whole_seconds
 from ...recipe.machine import Machine, Speed
 from ...recipe.plan import Planned
-from ...recipe.predictability import bits_by_counting
+from ...recipe.text_stats import bits_by_counting
 from ...recipe.texts import read_source
 from ...runs.folder import PLAN
 from ...runs.journal import ALIVE, JOURNAL, SECONDS_SILENT

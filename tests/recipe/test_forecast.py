@@ -15,14 +15,9 @@ import minigpt
 from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.source import find_source, split
-from minigpt.recipe.predictability import (
-    Predictability,
-    expected_bits_per_byte,
-    is_like_those_tried,
-    measure_predictability,
-    with_copies,
-)
+from minigpt.recipe.forecast import expected_bits_per_byte, is_like_those_tried
 from minigpt.recipe.resume import expected_of_run
+from minigpt.recipe.text_stats import Predictability, measure_predictability, with_copies
 from minigpt.runs.folder import read_config
 from tests.conftest import some_text
 
