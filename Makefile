@@ -117,7 +117,7 @@ dist: .venv/dev
 LOWEST := tests/tokenizer/test_foreign.py tests/data/test_batches.py tests/training/test_loggers.py \
 	tests/generation/test_writer.py tests/serve/test_requests.py tests/interop/test_gguf.py \
 	tests/interop/test_hub.py tests/cli/test_names.py \
-	tests/data/documents/test_archive.py tests/data/documents/test_pdf.py \
+	tests/data/readers/test_archive.py tests/data/readers/test_pdf.py \
 	tests/cli/test_main.py::test_train_says_what_it_does_and_prints_the_result_alone
 
 test-lowest: .venv/lowest/ready

@@ -26,7 +26,7 @@ from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
 from minigpt.training import reports
 
 from .browser import running_chromium
-from .data.dialogue.chats import some_chat, some_script
+from .data.chats.made import some_chat, some_script
 from .forks import Forks
 
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from minigpt.config import EARLY_UNTIL, ReadingConfig, SampleConfig, TrainConfig, count_parameters
 from minigpt.data import copies, counting, source
-from minigpt.data.documents import apart, blocks, content, epub, rows, xml, zipped
+from minigpt.data.readers import apart, archive, content, epub, paragraphs, rows, xml
 from minigpt.generation import continuation
 from minigpt.measure import places
 from minigpt.page import build
@@ -82,14 +82,14 @@ PROMISES = {
         f"{content.MOST_TIMES} times its own size, or {content.ALWAYS_UNPACKED // MB} MB if that",
         f"size of all that an archive or a document holds | {content.MOST_UNPACKED // GB} GB |",
         f"or one part of a document | {content.MOST_WHOLE // MB} MB |",
-        f"files in an archive | {zipped.MOST_MEMBERS:,} |",
+        f"files in an archive | {archive.MOST_MEMBERS:,} |",
         f"tags or groups inside one another | {xml.MOST_NESTED:,} |",
         f"a cell of a table | {rows._LONGEST_CELL:,} characters |",
         f"time for one page of a PDF | {apart.MOST_SECONDS} seconds |",
         f"PDF or parquet file (on Linux) | {apart.MOST_MEMORY // GB} GB |",
         f"an e-book with at least {word(epub._LEAST_CHAPTERS)} chapter files",
-        f"at least {word(blocks._LEAST_CHAPTERS)} headings of the same level",
-        f"at least {blocks._LEAST_LENGTH:,} characters apart on average",
+        f"at least {word(paragraphs._LEAST_CHAPTERS)} headings of the same level",
+        f"at least {paragraphs._LEAST_LENGTH:,} characters apart on average",
     ],
     "docs/talking.md": [
         f"ends after {word(ReadingConfig.silence)} hours without a message",

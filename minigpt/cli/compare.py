@@ -59,8 +59,8 @@ def _check_reading(settings: dict[str, Any]) -> None:
 
 
 def _compare(given: argparse.Namespace, settings: dict[str, Any]) -> "Comparison":
-    from ..data.documents.document import STANDARD_INPUT
     from ..data.files import find_files
+    from ..data.readers.document import STANDARD_INPUT
     from ..measure.counting import means_counting
     from ..runs.find import find_model
 

@@ -56,7 +56,7 @@ def run(given: argparse.Namespace) -> None:
 
 def _is_text(name: str | None) -> bool:
     """Whether what was typed in the place of a run is a text: a run is never a file."""
-    from ..data.documents.document import STANDARD_INPUT
+    from ..data.readers.document import STANDARD_INPUT
 
     return name is not None and (name == STANDARD_INPUT or Path(name).is_file())
 
@@ -71,8 +71,8 @@ def _what_is_missing(run: str | None) -> str:
 
 def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """How well the model predicts the texts: a line, and the figures of the record."""
-    from ..data.documents.document import STANDARD_INPUT
     from ..data.files import find_files
+    from ..data.readers.document import STANDARD_INPUT
     from ..runs.find import find_model
 
     # What is not there is refused before torch is loaded, which takes seconds.

@@ -34,7 +34,7 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
-    from ..data.dialogue.dialogue import MANNER
+    from ..data.dialogue import MANNER
     from ..interop.chat import ChatFormat
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder

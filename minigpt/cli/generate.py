@@ -22,7 +22,7 @@ from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, ty
 from .terminal import print_message, write, write_steps
 
 if TYPE_CHECKING:
-    from ..data.dialogue.dialogue import Dialogue
+    from ..data.dialogue import Dialogue
     from ..generation.talk import Talk
     from ..generation.writer import Writer
     from ..tokenizer import Tokenizer
@@ -91,7 +91,7 @@ def run(given: argparse.Namespace) -> None:
 def _generate(
     prompt: str, given: argparse.Namespace, config: SampleConfig, machine: InferenceConfig
 ) -> None:
-    from ..data.dialogue.dialogue import MANNER
+    from ..data.dialogue import MANNER
     from ..generation.processors import without
     from ..generation.talk import read_talk
 
@@ -122,7 +122,7 @@ def _generate(
 
 def _hold_session(task: Task, talk: "Talk | None", given: argparse.Namespace) -> None:
     """Ask for one prompt after another: for turns, if there is a talk."""
-    from ..data.dialogue.dialogue import MANNER
+    from ..data.dialogue import MANNER
 
     if talk is None:
         hold(Session(task, given.wrap), first=task.prompt if given.prompt else None)

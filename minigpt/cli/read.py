@@ -22,8 +22,8 @@ def options(parser: Parser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Print the text to standard output and the table to standard error."""
     from ..data.corpus import Corpus
-    from ..data.documents.document import documents_read, table
     from ..data.files import each_once, find_files
+    from ..data.readers.document import documents_read, table
     from ..data.source import check_text_field
     from ..training.interruption import orderly_exit
 

@@ -111,7 +111,7 @@ def _run_named(name: str, runs: str) -> Path:
 
 def _show(remains: "Remains") -> None:
     """Say what is there."""
-    from ..data.documents.document import title
+    from ..data.readers.document import title
 
     names = [str(file.relative_to(remains.folder)) for file in remains.files]
     print_message(f"the run {remains.folder}, {_size(remains.files)}: {', '.join(names)}")

@@ -151,7 +151,7 @@ def _waiting_journal(out: str | None) -> Iterator["Journal | None"]:
 
 def _say_reading(settings: Settings) -> None:
     """Print what is read: the first line of a training."""
-    from ..data.documents.document import title
+    from ..data.readers.document import title
 
     names = ", ".join(map(title, settings["files"]))
     if settings.is_open("files"):

@@ -19,10 +19,10 @@ from typing import NamedTuple
 from .. import UserError
 from ..config import ReadingConfig
 from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
-from .dialogue.speakers import Names, TalkCounter, Talking
-from .documents.content import FileVersion, version_of
-from .documents.document import Document, Report, title
-from .documents.kinds import read_file
+from .readers.content import FileVersion, version_of
+from .readers.document import Document, Report, title
+from .readers.kinds import read_file
+from .speakers import Names, TalkCounter, Talking
 
 _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
 CHANGED = "changed while it was read; start again when it is complete"

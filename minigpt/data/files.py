@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 from .. import UserError
 from ..config import ReadingConfig
 from ..system.platforms import quote
-from .documents.content import BLOCK
-from .documents.document import STANDARD_INPUT, Refused, Unreadable
-from .documents.kinds import check_is_text
+from .readers.content import BLOCK
+from .readers.document import STANDARD_INPUT, Refused, Unreadable
+from .readers.kinds import check_is_text
 from .temporary import temporary_copy
 
 TALES = "data/tales.txt"  # what is trained on if no text is named

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ..config import TextConfig
 
 if TYPE_CHECKING:
-    from .dialogue.dialogue import Dialogue
+    from .dialogue import Dialogue
 
 
 @dataclass(frozen=True)

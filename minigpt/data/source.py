@@ -18,12 +18,12 @@ from ..config import SMALLEST_VOCABULARY, ReadingConfig, TextConfig
 from ..system.shown import plural
 from ..tokenizer import Tokenizer, make_tokenizer
 from .corpus import CHANGED, Corpus, Part, TellShare, encode
-from .dialogue.dialogue import Dialogue
-from .documents.content import version_of
-from .documents.document import STANDARD_INPUT, problems, title
-from .documents.kinds import has_fields
+from .dialogue import Dialogue
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
+from .readers.content import version_of
+from .readers.document import STANDARD_INPUT, problems, title
+from .readers.kinds import has_fields
 
 _TO_VALIDATE = 1 << 20  # characters, if they are a sample; evaluations read fewer
 _ENOUGH_DOCUMENTS = 10  # to learn from them how one begins

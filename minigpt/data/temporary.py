@@ -16,9 +16,9 @@ from typing import Any
 from filelock import FileLock
 
 from .. import UserError
-from .dialogue.rows import is_conversation
-from .documents.document import COPY_FOLDER
-from .documents.rows import value_in
+from .readers.chats.datasets import is_conversation
+from .readers.document import COPY_FOLDER
+from .readers.rows import value_in
 
 _FILES = {"stdin": "stdin.txt", "documents": "documents.jsonl"}  # by the kind of copy
 _MAYBE_NAMES = 100  # documents that are checked for being the names of files

@@ -33,7 +33,7 @@ from ..tokenizer import (
 )
 from .batches import Dataset
 from .corpus import Part, encode
-from .dialogue.counted import said_by
+from .dialogue import said_by
 from .source import Source, check_counts, split
 from .token_files import (
     FOLDER,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..config import SampleConfig
-from ..data.dialogue.dialogue import Dialogue
-from ..data.dialogue.turns import clean_name, clean_text
-from ..data.documents.document import Turn
+from ..data.dialogue import Dialogue
+from ..data.readers.chats.turns import clean_name, clean_text
+from ..data.readers.document import Turn
 from ..tokenizer import NAMES_AS_TEXT, Tokenizer
 
 _ROOM = 4  # at most a fourth of the context is kept free for an answer

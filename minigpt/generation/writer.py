@@ -15,7 +15,7 @@ from .. import UserError
 from ..config import SampleConfig
 from ..data.copies import Copies, copies
 from ..data.corpus import Part
-from ..data.dialogue.dialogue import Dialogue
+from ..data.dialogue import Dialogue
 from ..tokenizer import Tokenizer
 from . import scoring
 from .continuation import Continuation

@@ -8,8 +8,8 @@ of a turn these are written out; otherwise a turn ends as it does in the text.
 import json
 
 from ..config import SampleConfig
-from ..data.dialogue.dialogue import MANNER, Dialogue
-from ..data.documents.document import invisible_characters
+from ..data.dialogue import MANNER, Dialogue
+from ..data.readers.document import invisible_characters
 from ..tokenizer import END_OF_TURN, NAMES_AS_TEXT, SPEAKER, Tokenizer
 
 _LINE_ENDS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"  # beside \n

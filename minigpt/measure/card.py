@@ -14,7 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from .. import UserError, __version__
-from ..data.documents.document import title
+from ..data.readers.document import title
 from ..interop.hub import PREFIX
 from ..runs.base import BASE, is_base
 from ..runs.find import beginning

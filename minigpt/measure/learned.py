@@ -6,8 +6,8 @@ from pathlib import Path
 from .. import UserError
 from ..config import TextConfig
 from ..data.corpus import Corpus
-from ..data.documents.document import title
 from ..data.files import find_files, identity
+from ..data.readers.document import title
 from ..data.source import Source
 from ..runs.folder import read_plan
 from ..runs.found import FoundModel

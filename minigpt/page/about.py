@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import UserError
 from ..config import TextConfig
-from ..data.dialogue.dialogue import Dialogue
-from ..data.documents.document import Turn, title
+from ..data.dialogue import Dialogue
+from ..data.readers.document import Turn, title
 from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig
-from ..data.dialogue.dialogue import Dialogue
+from ..data.dialogue import Dialogue
 from ..runs.find import glass_writer
 from ..runs.found import FoundModel
 from ..system.safetensors_files import Array

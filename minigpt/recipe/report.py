@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from ..config import GPTConfig, TextConfig
-from ..data.dialogue.dialogue import MANNER, Dialogue
-from ..data.documents.document import all_left_out, documents_read, kinds_read, title
+from ..data.dialogue import MANNER, Dialogue
+from ..data.readers.document import all_left_out, documents_read, kinds_read, title
 from ..data.source import Source
 from ..runs.base import BASE, bytes_read
 from ..runs.folder import KEPT

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..data.dialogue.dialogue import MANNER
+from ..data.dialogue import MANNER
 from ..generation.talk import read_talk
 from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS, kept_steps, listed
 from ..runs.weights import read_best, read_network

@@ -9,7 +9,7 @@ from typing import Any
 from .. import UserError, __version__
 from ..config import KEPT_ON_RESUMING, TrainConfig, check_given, check_interpolation
 from ..data.batches import Dataset
-from ..data.documents.document import title
+from ..data.readers.document import title
 from ..data.source import Source, find_again
 from ..data.token_cache import prepare_tokens
 from ..runs.folder import TOKENIZER, RunConfig, check_is_gpt, read_config, read_plan

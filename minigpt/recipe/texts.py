@@ -16,7 +16,7 @@ from .. import UserError
 from ..config import Settings, TextConfig, TrainConfig, check_fields
 from ..data import token_cache
 from ..data.batches import Dataset
-from ..data.documents.document import STANDARD_INPUT, title
+from ..data.readers.document import STANDARD_INPUT, title
 from ..data.source import Source, check_short_text, find_source
 from ..data.temporary import LONGEST_NAME, spooled
 from ..runs.listing import free_name

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import UserError
 from ..config import TextConfig, from_dict
-from ..data.documents.document import STANDARD_INPUT
+from ..data.readers.document import STANDARD_INPUT
 from ..data.source import find_source
 from ..data.temporary import kind_of, left_copies, remove_copy
 from ..data.token_files import find_prepared, remove_prepared

@@ -21,7 +21,7 @@ from .journal import JOURNAL
 from .weights import read_network
 
 if TYPE_CHECKING:
-    from ..data.dialogue.dialogue import Dialogue
+    from ..data.dialogue import Dialogue
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"  # the best by validation
@@ -130,8 +130,8 @@ def _read_dialogue(data: Any) -> "Dialogue | None":
     """Who speaks in a run's text; None of an older run, or if the text is not conversations."""
     if data is None:
         return None
-    from ..data.dialogue.dialogue import Dialogue  # what only names files does not wait for it
-    from ..data.documents.document import Layout
+    from ..data.dialogue import Dialogue  # what only names files does not wait for it
+    from ..data.readers.document import Layout
 
     speakers = {str(name): int(turns) for name, turns in data["speakers"].items()}
     layout = Layout(str(data["layout"]["template"]), bool(data["layout"]["ends_at_name"]))

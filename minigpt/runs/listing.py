@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME, TextConfig
-from ..data.documents.document import title
+from ..data.readers.document import title
 from ..system.commands import command
 from ..system.platforms import name_problem
 from ..system.shown import plural

@@ -27,8 +27,8 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from .. import UserError
-from ..data.dialogue.dialogue import MANNER, Dialogue
-from ..data.documents.encoding import FALLBACK, marked_encoding
+from ..data.dialogue import MANNER, Dialogue
+from ..data.readers.encoding import FALLBACK, marked_encoding
 from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.dialogue.dialogue import Dialogue
+from ..data.dialogue import Dialogue
 from ..generation.talk import talk_of_messages
 from ..generation.writer import Writer
 from .jobs import ApiError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from minigpt.cli import main
-from minigpt.data.dialogue.dialogue import Dialogue
+from minigpt.data.dialogue import Dialogue
 from minigpt.interop.chat import ChatFormat
 from minigpt.recipe.run import resume_run
 from minigpt.runs.folder import PICTURE

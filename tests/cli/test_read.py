@@ -8,7 +8,7 @@ from minigpt.config import TextConfig
 from minigpt.data.corpus import whole_documents
 from minigpt.data.source import find_source
 
-from ..data.documents.made import CHAPTER, epub, p, scan, word
+from ..data.readers.made import CHAPTER, epub, p, scan, word
 from ..data.texts import documents, write
 from .conftest import Type, assert_refused
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ..data.documents.made import epub, parquet
+from ..data.readers.made import epub, parquet
 from ..data.texts import write
 from .conftest import Type
 

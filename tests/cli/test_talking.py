@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import minigpt
-from minigpt.data.dialogue.dialogue import MANNER
+from minigpt.data.dialogue import MANNER
 from minigpt.runs.folder import read_config
 
 from ..conftest import tiny_settings
-from ..data.dialogue.chats import some_chat, some_script
+from ..data.chats.made import some_chat, some_script
 from .conftest import Outcome, Type, assert_refused
 
 pytestmark = pytest.mark.long

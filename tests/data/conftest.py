@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.data.documents import apart, parquet_rows, pdf_pages
-from minigpt.data.documents.content import Content
+from minigpt.data.readers import apart, parquet, pdf_pages
+from minigpt.data.readers.content import Content
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """PDF and parquet are read by the same code as always, without a process of their own."""
     for reader in ("pdf", "parquet"):
-        monkeypatch.setattr(f"minigpt.data.documents.{reader}.read_apart", _read)
+        monkeypatch.setattr(f"minigpt.data.readers.{reader}.read_apart", _read)
     monkeypatch.setattr(logging, "disable", lambda *_: None)  # which is for that process
 
 
@@ -45,5 +45,5 @@ def _values(module: str, stream: Any, *arguments: str) -> Iterator[Any]:
         return pdf_pages.pages(stream)
     what, wanted, most = arguments
     if what == "texts":
-        return parquet_rows.texts(stream, wanted, int(most))
-    return parquet_rows.rows(stream, json.loads(wanted), int(most))
+        return parquet.texts(stream, wanted, int(most))
+    return parquet.rows(stream, json.loads(wanted), int(most))

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.corpus import Part, Piece, encode
-from minigpt.data.documents.content import BLOCK
-from minigpt.data.documents.document import without_invisible
 from minigpt.data.files import find_files
+from minigpt.data.readers.content import BLOCK
+from minigpt.data.readers.document import without_invisible
 from minigpt.data.source import find_source, set_aside, split
 from minigpt.data.temporary import spooled
 from minigpt.tokenizer import CharacterTokenizer

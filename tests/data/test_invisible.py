@@ -11,9 +11,9 @@ import pytest
 import minigpt
 from minigpt.config import ReadingConfig
 from minigpt.data.corpus import Corpus, whole_documents
-from minigpt.data.documents.document import without_invisible
+from minigpt.data.readers.document import without_invisible
 
-from .documents.made import epub, notebook, opendocument, p, parquet, pdf_of, word, zipped
+from .readers.made import epub, notebook, opendocument, p, parquet, pdf_of, word, zipped
 from .texts import write
 
 LETTERS = "क्‌ष 👨‍👩‍👧 क्‍ष 🏴‍☠️ 🏴󠁧󠁢󠁳󠁣󠁴󠁿 done"  # joiners, a selector and tags, which belong to them

@@ -77,8 +77,8 @@ import json, sys, time
 from pathlib import Path
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.documents.cache import CACHE
-from minigpt.data.documents.kinds import read_file
+from minigpt.data.readers.cache import CACHE
+from minigpt.data.readers.kinds import read_file
 
 def seconds(file):
     CACHE.forget()
@@ -113,7 +113,7 @@ def test_the_worst_texts_are_read_in_time_that_grows_with_their_length(tmp_path:
 
 def test_a_play_has_the_same_headings(tmp_path: Path) -> None:
     """Lines of stars, with marks of Markdown around them, in capital and small letters."""
-    from minigpt.data.dialogue.script import HEADING
+    from minigpt.data.readers.chats.plays import HEADING
 
     for line in ("***", "---", "  ***", "## ACT I", "**Scene 2**", " " * 30 + "ACT I", "_The End._",
                  "*****", "* * ***", "# Epilogue ", "=====", "<|endoftext|>"):  # fmt: skip

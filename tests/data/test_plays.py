@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from minigpt.data.dialogue.reading import format_of_text
-from minigpt.data.dialogue.script import named_lines
-from minigpt.data.documents.content import HEAD
+from minigpt.data.readers.chats.plays import named_lines
+from minigpt.data.readers.chats.reading import format_of_text
+from minigpt.data.readers.content import HEAD
 
 DATA = Path(__file__).parents[2] / "data"
 PLAYS = DATA / "plays.txt"

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.documents.content import BLOCK
-from minigpt.data.documents.document import Report, without_invisible
-from minigpt.data.documents.kinds import read_file
+from minigpt.data.readers.content import BLOCK
+from minigpt.data.readers.document import Report, without_invisible
+from minigpt.data.readers.kinds import read_file
 
-from .documents.reading import report_of
+from .readers.reading import report_of
 from .texts import documents, json_lines, refusal, write
 
 law = settings(max_examples=20, deadline=None)
@@ -121,7 +121,7 @@ def test_separators_may_stand_first_last_and_in_a_row(
     text = "".join(parts)
     file = write(folder / "a.txt", start + text)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("minigpt.data.documents.encoding.BLOCK", block)
+        monkeypatch.setattr("minigpt.data.readers.encoding.BLOCK", block)
         assert documents(file) == by_lines(text)
         pieces = list(read_file(file, ReadingConfig()))
     for piece in pieces:
@@ -132,9 +132,9 @@ def test_separators_may_stand_first_last_and_in_a_row(
 def test_an_endless_beginning_of_a_separator_is_not_held_in_memory(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.data.documents.encoding.BLOCK", 10)
-    monkeypatch.setattr("minigpt.data.documents.plain._MOST_HELD", 50)
-    monkeypatch.setattr("minigpt.data.documents.boilerplate._LONGEST", 50)
+    monkeypatch.setattr("minigpt.data.readers.encoding.BLOCK", 10)
+    monkeypatch.setattr("minigpt.data.readers.plain._MOST_HELD", 50)
+    monkeypatch.setattr("minigpt.data.readers.plain._LONGEST", 50)
     for text in ("\n" * 1000 + "a", "a" + "\n" * 1000):
         file = write(folder / "a.txt", text)
         pieces = [piece.text for piece in read_file(file, ReadingConfig())]

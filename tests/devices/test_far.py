@@ -16,7 +16,7 @@ import yaml
 from torch.utils import backend_registration
 
 from tests.conftest import some_text
-from tests.data.dialogue.chats import some_chat
+from tests.data.chats.made import some_chat
 from tests.forks import Forks
 
 pytestmark = pytest.mark.systems

@@ -31,7 +31,7 @@ from minigpt.runs.folder import METRICS, read_config, read_metrics
 from minigpt.training.callbacks import Figures
 from minigpt.training.distributed import device_of_rank
 from tests.conftest import TINY, move_into, train_tiny
-from tests.data.dialogue.chats import some_chat
+from tests.data.chats.made import some_chat
 from tests.training.runs import interrupted, resume
 
 DEVICE = os.environ.get("MINIGPT_TEST_DEVICE", "cuda")

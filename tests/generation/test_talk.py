@@ -3,8 +3,8 @@
 import pytest
 
 from minigpt import SampleConfig, UserError
-from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.documents.document import Turn
+from minigpt.data.dialogue import Dialogue
+from minigpt.data.readers.document import Turn
 from minigpt.generation.talk import Talk, read_talk, talk_of_messages
 from minigpt.tokenizer import CharacterTokenizer
 

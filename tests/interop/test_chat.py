@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import minigpt
-from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.documents.document import Layout
+from minigpt.data.dialogue import Dialogue
+from minigpt.data.readers.document import Layout
 from minigpt.generation.talk import talk_of_messages
 from minigpt.interop.chat import ChatFormat
 from minigpt.interop.gguf import write_gguf

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minigpt import GPT, Writer
-from minigpt.data.dialogue.dialogue import Dialogue
+from minigpt.data.dialogue import Dialogue
 from minigpt.generation.torch_gpt import glass_of
 from minigpt.interop.chat import ChatFormat
 from minigpt.interop.gguf import write_gguf

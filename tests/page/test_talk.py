@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from minigpt import SampleConfig
 from minigpt.config import TrainConfig
-from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.dialogue.turns import clean_text
-from minigpt.data.documents.document import Layout
+from minigpt.data.dialogue import Dialogue
 from minigpt.data.origin import Origin
+from minigpt.data.readers.chats.turns import clean_text
+from minigpt.data.readers.document import Layout
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.talk import Talk, read_talk
 from minigpt.generation.window import Window

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.data.dialogue.dialogue import Dialogue
+from minigpt.data.dialogue import Dialogue
 from minigpt.runs.find import find_model
 from minigpt.serve.settings import BODY, ServeConfig
 

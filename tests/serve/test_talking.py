@@ -8,7 +8,7 @@ import pytest
 
 import minigpt
 from minigpt import UserError
-from minigpt.data.dialogue.dialogue import Dialogue
+from minigpt.data.dialogue import Dialogue
 from minigpt.generation.talk import talk_of_messages
 
 from .conftest import Local

@@ -13,8 +13,8 @@ from minigpt.studio.texts import reading
 from minigpt.studio.texts import states as text_states
 from minigpt.studio.texts.folder import SETTINGS, write_json
 from tests.conftest import some_text, unix_only
-from tests.data.dialogue.chats import some_chat
-from tests.data.documents.made import epub, p, word, zipped
+from tests.data.chats.made import some_chat
+from tests.data.readers.made import epub, p, word, zipped
 
 from .dropped import dropped
 

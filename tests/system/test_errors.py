@@ -11,7 +11,7 @@ import pytest
 from safetensors import SafetensorError
 
 from minigpt import UserError
-from minigpt.data.documents.kinds import _NO_TEXT
+from minigpt.data.readers.kinds import _NO_TEXT
 from minigpt.system import safetensors_files
 from minigpt.system.errors import KINDS, kind_of_error
 

@@ -21,7 +21,7 @@ from minigpt.tokenizer import (
     train_bpe,
 )
 
-from ..data.dialogue.chats import some_chat
+from ..data.chats.made import some_chat
 
 TALK = "Anna: Did you feed the cat?\n\nOtto: Twice.\nShe was hungry.\n\n"
 

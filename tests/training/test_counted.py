@@ -17,9 +17,8 @@ from minigpt import GPT, GPTConfig, UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.batches import IGNORED, Dataset, make_batches
-from minigpt.data.dialogue.counted import said_by
-from minigpt.data.dialogue.dialogue import Dialogue
-from minigpt.data.documents.document import Layout
+from minigpt.data.dialogue import Dialogue, said_by
+from minigpt.data.readers.document import Layout
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.runs.folder import read_metrics
@@ -33,7 +32,7 @@ from minigpt.training.schedule import Pace
 from minigpt.training.step import BatchResult, set_gradients
 
 from ..conftest import TINY, tiny_settings
-from ..data.dialogue.chats import some_chat
+from ..data.chats.made import some_chat
 from ..patience import PATIENCE
 
 TALK = "Anna: hi Otto: no\n\nOtto: yes\nyes\n\nAnna: Otto\n\nOtto: I see\n\n"

@@ -31,7 +31,7 @@ from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
 from minigpt.training.setup import check_batch
 from tests.conftest import TINY, move_into
-from tests.data.dialogue.chats import some_chat
+from tests.data.chats.made import some_chat
 from tests.forks import Forks
 from tests.patience import PATIENCE
 from tests.training.runs import interrupted

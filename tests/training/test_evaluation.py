@@ -32,7 +32,7 @@ from minigpt.runs.found import load_run
 from minigpt.training.evaluation import Evaluation, evaluate_windows
 
 from ..conftest import some_text, train_tiny
-from ..data.documents.made import p, word
+from ..data.readers.made import p, word
 from ..data.texts import write
 
 few = settings(max_examples=25, deadline=None)

@@ -1,4 +1,4 @@
-// A talk, as minigpt/data/dialogue and minigpt/generation/talk.py have it: who speaks, how turns are written as a text,
+// A talk, as minigpt/data/dialogue.py and minigpt/generation/talk.py have it: who speaks, how turns are written as a text,
 // who answers if nothing is said, and which turns the model still sees when it does.
 
 const ROOM = 4; // part of the context, at most, that is kept free for an answer

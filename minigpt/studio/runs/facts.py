@@ -13,7 +13,7 @@ from typing import Any
 
 from ... import UserError
 from ...config import EARLY_UNTIL
-from ...data.documents.content import FileVersion, version_of
+from ...data.readers.content import FileVersion, version_of
 from ...data.temporary import kind_of
 from ...runs.base import BASE
 from ...runs.folder import (

@@ -18,7 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ...config.checked import is_utf8
-from ...data.documents.content import FileVersion, version_of
+from ...data.readers.content import FileVersion, version_of
 from ...runs.folder import CONFIG, COUNTING, LOCK
 from ...runs.journal import ALIVE, HELD, JOB, JOURNAL, ROWS, SECONDS_SILENT
 from ...system.json_objects import without_halves

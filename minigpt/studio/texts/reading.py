@@ -32,8 +32,8 @@ from filelock import FileLock
 from ... import UserError
 from ...config import ReadingConfig
 from ...data.corpus import Corpus
-from ...data.documents.document import Report
-from ...data.documents.kinds import check_is_text
+from ...data.readers.document import Report
+from ...data.readers.kinds import check_is_text
 from ...data.source import Source, check_text_field
 from ...devices.memory import is_out_of_memory
 from ...system.platforms import is_windows

@@ -18,7 +18,7 @@ from tests.browser import chromium_place, new_context
 from tests.hostile import EVIL_NAME as EVIL
 from tests.patience import PATIENCE
 
-from ...data.dialogue.chats import some_chat
+from ...data.chats.made import some_chat
 from ..by_hand import END, PHASES, a_job, make_run
 from ..person import Person
 from .learners import SMALL

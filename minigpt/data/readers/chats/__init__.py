@@ -1,0 +1,1 @@
+"""Readers of chats, mailboxes, interviews and plays, whose documents have turns."""
