@@ -4,18 +4,14 @@ them."""
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from .. import UserError
-from .bodies import JSONAnswer, read_json
+from .answers import REFUSALS, JSONAnswer, Refusal, read_json, refuse
 from .context import Studio, studio_of
-from .errors import Refusal
-from .failures import tell
 from .guard import Guard, cookie_name
 from .runs import routes as run_routes
 from .texts import routes as text_routes
@@ -23,8 +19,7 @@ from .tickets import Tickets
 
 WINDOW = Path(__file__).parent / "window"
 _PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
-_REFUSALS = (Refusal, UserError, HTTPException, ClientDisconnect, OSError)
-_ERRORS = (*_REFUSALS, Exception)
+_ERRORS = (*REFUSALS, Exception)
 _ADDRESSES = ("/", "/text/{id}", "/run/{name}")
 
 
@@ -38,7 +33,7 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
         *text_routes.ROUTES,
         *run_routes.ROUTES,
     ]
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_ERRORS, _refuse))
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_ERRORS, refuse))
     app.state.studio = studio
     app.state.port = port
     return Guard(app, studio.logins, port)
@@ -61,37 +56,6 @@ def _window_routes(tickets: Tickets) -> list[BaseRoute]:
         Mount("/static", StaticFiles(directory=WINDOW)),
         Route("/t/{ticket}", tickets.fetch),
     ]
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
-    """What went wrong, as {"message", "field", "kind", "values"}. A mistake of the studio is
-    printed."""
-    if not isinstance(error, _REFUSALS) and not isinstance(error.__cause__, _REFUSALS):
-        tell(error)
-
-    status = 500
-    message = "Something went wrong in the studio."
-    field = kind = None
-    values: dict[str, str] = {}
-    if isinstance(error, Refusal):
-        status, message, field = error.status, error.message, error.field
-        kind, values = error.kind, error.values
-    elif isinstance(error, HTTPException):
-        status, message = error.status_code, f"{error.detail}."
-    elif isinstance(error, UserError | ClientDisconnect):
-        status, message = 400, str(error) or "The window left."
-    elif isinstance(error, OSError) and error.strerror:
-        status, message = _of_system(error)
-    told = {"message": message, "field": field, "kind": kind, "values": values}
-    return JSONAnswer(told, status)
-
-
-def _of_system(error: OSError) -> tuple[int, str]:
-    import errno
-
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return 507, "Nothing new can be saved. Free some space."
-    return 500, f"{error.filename or 'A file'}: {error.strerror}."
 
 
 async def _enter(request: Request) -> Response:

@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.requests import Request
 
+from .answers import Refusal
 from .children import Children
-from .errors import Refusal
 from .guard import Logins
 from .runs.events import Streams, Watch
 from .runs.line import Line

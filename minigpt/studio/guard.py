@@ -10,11 +10,9 @@ its command line, where other accounts can read it, works once; whoever uses it 
 refused and ends the login that it has opened.
 """
 
-import asyncio
 import contextlib
 import hmac
 import secrets
-import time
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
@@ -28,8 +26,6 @@ _NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine
 _USUAL_PORT = 80  # of http
 _OPEN = "/api/enter"  # the one path behind /api that needs no login
 _MOST_LOGINS = 32
-_SECONDS_OF_A_REFUSAL = 0.01
-_SECONDS_AT_ONCE = 1.0  # the refusals of so many seconds may be given without a wait
 _POLICY = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -108,19 +104,6 @@ def cookie_name(port: int) -> str:
     return f"minigpt-studio-{port}"
 
 
-class Turns:
-    """Refusals are given one after another, a hundred a second: whoever is refused again and again
-    waits, and the studio has time for its windows."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def wait(self, now: float) -> float:
-        """In how many seconds the next refusal may be given."""
-        self._next = max(self._next, now - _SECONDS_AT_ONCE) + _SECONDS_OF_A_REFUSAL
-        return max(self._next - now, 0.0)
-
-
 class Guard:
     """An ASGI app that passes on to another one the requests that are allowed.
 
@@ -139,7 +122,6 @@ class Guard:
         if port == _USUAL_PORT:  # which browsers leave out
             self._hosts.update(_NAMES)
         self._cookie = cookie_name(port)
-        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -157,7 +139,6 @@ class Guard:
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             status, message = refusal
-            await asyncio.sleep(self._turns.wait(time.monotonic()))
             answer = JSONResponse({"message": message, "field": None}, status)
             await answer(scope, receive, send_guarded)
             return

@@ -19,16 +19,17 @@ from uvicorn import Config, Server
 
 from .. import UserError
 from ..serve.listening import listen
-from ..serve.slow_clients import drop_the_slow
+from ..serve.slow_clients import CountedConnection, drop_the_slow
 from ..system.atomic import replace
+from ..system.platforms import is_windows
 from .app import make_app
-from .connections import Connection, allow_open_files
 from .context import Studio
 from .guard import KEY_HEADER
 from .workspace import Workspace
 
 USUAL_PORT = 8765
 _SECONDS_TO_CLOSE = 2
+_OPEN_FILES = 4096  # that the system should allow, if it does
 
 
 def open_studio(
@@ -53,7 +54,7 @@ def open_studio(
 
     with lock, _listening(port) as sockets:
         port = sockets[0].getsockname()[1]
-        allow_open_files()
+        _allow_open_files()
 
         def close(*_: object) -> None:
             server.should_exit = True
@@ -97,12 +98,26 @@ def _listening(port: int | None) -> Iterator[list[Any]]:
             opened.close()
 
 
+def _allow_open_files() -> None:
+    """Let a thousand connections that ask for nothing, which are dropped half a minute later, leave
+    room for the files and pipes of the studio."""
+    if is_windows():  # it has no such limit
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def make_studio_server(app: ASGIApp) -> Server:
     """The app under uvicorn, which writes no log: it would hold names of runs, which are in
     addresses and in the traceback of a request that is cut off when the studio is closed."""
     options = Config(
         app,
-        http=Connection,
+        http=CountedConnection,
         ws="none",
         lifespan="off",
         log_level="critical",

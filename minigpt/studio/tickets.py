@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from ..data.temporary import remove_left, temporary_folder
-from .errors import Refusal
+from .answers import Refusal
 
 _KIND = "studio"
 _SECONDS = 60.0  # that a ticket is good for

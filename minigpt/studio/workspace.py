@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..system.platforms import name_problem
-from .errors import Refusal
+from .answers import Refusal
 
 NAME_LENGTH = 80  # characters
 _UNSAFE = re.compile(r"[^\w .,()\[\]+=@-]+")  # in the name of a file or a run

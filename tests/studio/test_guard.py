@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.studio import failures
-from minigpt.studio.guard import Turns
+from minigpt.studio import answers
 from minigpt.studio.tickets import Tickets
 from minigpt.studio.workspace import Workspace, is_one_name, safe_name
 
@@ -148,13 +147,13 @@ def test_of_the_studio_s_own_mistakes_no_message_is_kept(
     def fail(sent: str) -> None:
         raise ValueError(sent)
 
-    before = {*failures._told}
+    before = {*answers._printed}
     for i in range(5):
         try:
             fail(f"secret {i}")
         except ValueError as error:
-            failures.tell(error)
-    assert "secret" not in repr(failures._told - before) and len(failures._told - before) == 1
+            answers.print_mistake(error)
+    assert "secret" not in repr(answers._printed - before) and len(answers._printed - before) == 1
     assert capsys.readouterr().err.count("Traceback") == 1
 
 
@@ -253,18 +252,6 @@ def test_a_name_that_was_sent_becomes_one_that_every_system_can_store(
 @pytest.mark.parametrize("name", ["", ".", "..", ".bin", "a/b", "a\\b", "a\0b"])
 def test_a_name_that_leaves_its_folder_is_none(name: str) -> None:
     assert not is_one_name(name)
-
-
-def test_whoever_is_refused_again_and_again_waits_and_a_window_that_is_refused_once_does_not() -> (
-    None
-):
-    turns = Turns()
-    waits = [turns.wait(now=50.0) for _ in range(1000)]
-    assert waits[:90] == [0.0] * 90
-    assert waits == sorted(waits)
-    assert waits[-1] == pytest.approx(9.0)  # a hundred a second, after the first hundred
-    assert turns.wait(now=59.0) > 0.0
-    assert turns.wait(now=90.0) == 0.0
 
 
 def test_the_studio_is_reached_by_each_of_its_own_names(window: Window) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minigpt.runs.journal import HELD, JOURNAL, LOG, STOP
-from minigpt.studio.errors import Refusal
+from minigpt.studio.answers import Refusal
 from minigpt.studio.runs import line as line_module
 from minigpt.studio.runs.jobs import read_job, write_job
 from minigpt.studio.runs.line import Line

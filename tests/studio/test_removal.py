@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from minigpt.runs.journal import JOB, JOURNAL, LOG, ROWS
-from minigpt.studio.errors import Refusal
+from minigpt.studio.answers import Refusal
 from minigpt.studio.runs.removal import (
     empty_bin,
     everything_of_run,

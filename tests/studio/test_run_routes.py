@@ -17,9 +17,9 @@ import pytest
 
 from minigpt.runs.folder import STEPS
 from minigpt.studio import children as children_module
+from minigpt.studio.answers import Refusal
 from minigpt.studio.children import ChildError, read_child
 from minigpt.studio.context import Studio
-from minigpt.studio.errors import Refusal
 from minigpt.studio.runs import events as events_module
 from minigpt.studio.runs import line as line_module
 from minigpt.studio.runs import routes as routes_module

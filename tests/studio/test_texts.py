@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.errors import Refusal
+from minigpt.studio.answers import Refusal
 from minigpt.studio.texts import store as texts
 from minigpt.studio.workspace import Workspace
 from tests.conftest import unix_only

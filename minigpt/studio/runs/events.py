@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ...system.json_objects import to_json
-from ..errors import Refusal
+from ..answers import Refusal
 from .rows import Event, rows_after
 from .states import is_too_little
 

@@ -16,8 +16,8 @@ from starlette.concurrency import run_in_threadpool
 from ...runs.folder import KEPT, LOCK
 from ...runs.journal import keep_copied
 from ...system.atomic import is_unfinished
+from ..answers import Refusal
 from ..children import ChildError, read_child
-from ..errors import Refusal
 from ..problems import kind_of_problem
 from ..tickets import Tickets
 from ..workspace import Workspace

@@ -19,7 +19,7 @@ from ...runs.folder import CONFIG, WEIGHTS, read_raw_config
 from ...runs.journal import read_phases
 from ...system.json_objects import read_object
 from ...system.platforms import rename
-from ..errors import Refusal
+from ..answers import Refusal
 from ..texts import store
 from ..texts.folder import ABOUT, FILES
 from ..workspace import Workspace, is_one_name

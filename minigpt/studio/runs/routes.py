@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..bodies import JSONAnswer, read_json
+from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
-from ..errors import Refusal
 from ..texts import states as text_states
 from ..texts.folder import chosen_settings
 from ..workspace import Workspace

@@ -22,7 +22,7 @@ from ...data.readers.content import FileVersion, version_of
 from ...runs.folder import CONFIG, COUNTING, LOCK
 from ...runs.journal import ALIVE, HELD, JOB, JOURNAL, ROWS, SECONDS_SILENT
 from ...system.json_objects import without_halves
-from ..failures import tell
+from ..answers import print_mistake
 from ..problems import OTHER, problem
 from .facts import Facts, Row, read_facts, signature_of
 from .jobs import TrainingJob, last_line
@@ -89,7 +89,7 @@ class States:
                 facts = self._read(folder)
                 return facts is not None and self._has_process(folder, facts, time.time())
             except Exception as error:  # others can train all the same
-                tell(error)
+                print_mistake(error)
                 return False
 
     def facts(self, folder: Path) -> Facts | None:
@@ -115,7 +115,7 @@ class States:
             json.dumps(found, allow_nan=False)  # as it will be sent
             return found
         except Exception as error:
-            tell(error)
+            print_mistake(error)
             wrong = problem(f"{type(error).__name__}: {error}", OTHER)
             return {**_UNKNOWN, "name": folder.name, "state": FAILED, "problem": wrong}
 

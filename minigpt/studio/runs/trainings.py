@@ -18,7 +18,7 @@ from ...runs.journal import (
     remove_from_journal,
 )
 from ...system.atomic import write_text
-from ..errors import Refusal
+from ..answers import Refusal
 from ..settings import options
 from ..texts.folder import FILES, kept_files
 from ..workspace import Workspace

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ...system.json_objects import to_json
+from ..answers import Refusal
 from ..children import ChildError, read_child
-from ..errors import Refusal
 from ..problems import problem
 from ..settings import checked_sampling, options
 from ..workspace import Workspace

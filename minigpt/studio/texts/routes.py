@@ -12,9 +12,8 @@ from starlette.routing import Route
 from ... import UserError
 from ...system.json_objects import read_object
 from .. import settings
-from ..bodies import JSONAnswer, read_json
+from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
-from ..errors import Refusal
 from ..runs.states import ACTIVE, WAITING
 from . import states as text_states
 from . import store

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...system.json_objects import read_object
 from .. import settings
-from ..errors import Refusal
+from ..answers import Refusal
 from . import store
 from .folder import (
     PLANS,

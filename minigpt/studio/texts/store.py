@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ...system.json_objects import read_object
 from ...system.platforms import rename
-from ..errors import Refusal
+from ..answers import Refusal
 from ..workspace import Workspace, new_id, safe_name
 from .folder import (
     ABOUT,
