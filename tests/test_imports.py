@@ -1,5 +1,5 @@
 """What may import what: the rooms of the package and their floors, the attention layer, the public
-names, and the modules of the page. What imports no torch is in test_no_torch.py.
+names, and the scripts of page and window. What imports no torch is in test_no_torch.py.
 """
 
 import ast
@@ -8,11 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import minigpt
-import minigpt.page
-from minigpt.page.build import PAGE, WORKER
 
 from .sources import MODULES, PACKAGE, tree_of
 
@@ -92,58 +88,90 @@ def test_each_public_name_is_there_and_documented() -> None:
     assert [name for name in minigpt.__all__ if not getattr(minigpt, name).__doc__] == []
 
 
-# The page, whose modules are joined to one script
+# The scripts in JavaScript: those of the page, those of the studio's window, and what both share
 
-FOLDER = Path(minigpt.page.__file__).parent
+WEB, PAGE, WINDOW = "web", "page", "studio/window"
+REACHED = {WEB: {WEB}, PAGE: {WEB, PAGE}, WINDOW: {WEB, WINDOW}}
+FLOORS = ("model", "basics", "text", "views", "frame")  # of the page
 SCRIPTS = sorted(
-    file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.js")
+    file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.js") if file.is_file()
 )
-FLOORS = ("model", "basics", "text", "views", "frame")
-IMPORT = re.compile(r'^import \{([^}]*)\} from "([./\w]+)\.js";$', re.MULTILINE)
+IMPORT = re.compile(r'^import \{([^}]*)\} from "([./\w]+)";$', re.MULTILINE)
+LATER = re.compile(r'(?<!\{)\bimport\("([./\w]+)"\)')  # a screen, when it is needed: its `show`
 EXPORT = re.compile(
     r"^export (?:async )?(?:function\*? |class |const )(\w+|\{[^}]*\})", re.MULTILINE
 )
-FOR_TESTS = {"STRINGS"}  # exported so that a translation can replace it
-TEXTS = {name: (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS}
+TEXTS = {name: (PACKAGE / name).read_text(encoding="utf-8") for name in SCRIPTS}
 
 
 def names_imported(script: str) -> dict[str, set[str]]:
-    """The modules of the page that one imports, each with the names taken from it."""
+    """The scripts that one imports, each with the names taken from it."""
     found = {}
-    for names, path in IMPORT.findall(TEXTS[script]):
-        target = (FOLDER / script).parent.joinpath(path).resolve().relative_to(FOLDER)
+    for names, path in (*IMPORT.findall(TEXTS[script]), *later_imports(script)):
+        target = (PACKAGE / script).parent.joinpath(path).resolve().relative_to(PACKAGE)
         found[target.as_posix()] = set(re.findall(r"\w+", names))
     return found
+
+
+def later_imports(script: str) -> list[tuple[str, str]]:
+    return [("show", path) for path in LATER.findall(TEXTS[script])]
 
 
 def exports(script: str) -> set[str]:
     return {name for found in EXPORT.findall(TEXTS[script]) for name in re.findall(r"\w+", found)}
 
 
-def test_a_module_of_the_page_imports_what_earlier_folders_export_and_uses_it() -> None:
+def room_of(script: str) -> str:
+    return next(room for room in REACHED if script.startswith(f"{room}/"))
+
+
+def test_page_and_window_import_what_they_share_and_never_each_other() -> None:
+    """What they share imports nothing of either."""
+    assert {room_of(script) for script in SCRIPTS} == set(REACHED)
+    for script in SCRIPTS:
+        reached = {room_of(other) for other in names_imported(script)}
+        assert reached <= REACHED[room_of(script)], script
+
+
+def test_a_script_of_the_page_imports_from_its_own_and_earlier_folders() -> None:
+    for script in SCRIPTS:
+        for other in names_imported(script):
+            if room_of(script) == room_of(other) == PAGE:
+                first, second = (name.split("/")[1] for name in (other, script))
+                assert FLOORS.index(first) <= FLOORS.index(second), (script, other)
+
+
+def test_a_script_imports_what_others_export_and_uses_it() -> None:
     for script in SCRIPTS:
         body = IMPORT.sub("", TEXTS[script])
         for other, names in names_imported(script).items():
             assert names <= exports(other), f"{other} does not export {names - exports(other)}"
-            first, second = (name.split("/", maxsplit=1)[0] for name in (other, script))
-            assert FLOORS.index(first) <= FLOORS.index(second), (script, other)
             unused = [name for name in names if not re.search(rf"\b{name}\b", body)]
             assert unused == [], (script, unused)
 
 
-def test_every_export_of_the_page_is_imported_somewhere() -> None:
+def test_every_export_of_a_script_is_imported_somewhere() -> None:
     imported = {
-        name for script in SCRIPTS for names in names_imported(script).values() for name in names
+        (other, name)
+        for script in SCRIPTS
+        for other, names in names_imported(script).items()
+        for name in names
     }
-    exported = {name for script in SCRIPTS for name in exports(script)}
-    assert exported - imported == FOR_TESTS
+    exported = {(script, name) for script in SCRIPTS for name in exports(script)}
+    assert exported - imported == set()
 
 
-@pytest.mark.parametrize("joined", [PAGE, WORKER], ids=["page", "worker"])
-def test_each_script_holds_a_module_after_all_that_it_imports(joined: tuple[str, ...]) -> None:
-    for i, script in enumerate(joined):
-        assert set(names_imported(script)) <= set(joined[:i]), script
+def test_no_two_scripts_need_each_other() -> None:
+    left = {script: set(names_imported(script)) for script in SCRIPTS}
+    while free := {script for script, others in left.items() if not others & left.keys()}:
+        left = {script: others for script, others in left.items() if script not in free}
+    assert left == {}
 
 
-def test_every_module_of_the_page_is_in_a_script() -> None:
-    assert set(SCRIPTS) == {*PAGE, *WORKER}
+def test_every_script_of_the_window_is_loaded() -> None:
+    loaded: set[str] = set()
+    coming = {f"{WINDOW}/main.js"}
+    while coming:
+        loaded |= coming
+        coming = {other for script in coming for other in names_imported(script)} - loaded
+    assert {script for script in SCRIPTS if room_of(script) == WINDOW} <= loaded

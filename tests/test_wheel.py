@@ -17,6 +17,7 @@ import urllib.request
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -277,12 +278,19 @@ def test_the_studio_opens_and_has_all_of_its_window(installed: Installed, run: s
         address = studio.stdout.readline().split()[-1].partition("#")[0]
         try:
             html = fetched(address)
-            found = re.findall(r'(?:href|src)="(/static/[^"]+)"', html)
+            found = [
+                urljoin(address, path)
+                for path in re.findall(r'(?:href|src)="(/static/[^"]+)"', html)
+            ]
             assert found
-            script = fetched(f"{address}static/main.js")
-            found += [f"/static/{path}" for path in re.findall(r'from "\./([^"]+)"', script)]
-            assert all(fetched(address.rstrip("/") + path) for path in found)
-            assert json.loads(fetched(f"{address}static/strings/en.json"))
+            for place in found:  # which grows by what a script imports
+                content = fetched(place)
+                assert content
+                if place.endswith(".js"):
+                    imported = re.findall(r'(?:from |import\()"(\.[^"]+)"', content)
+                    found += {urljoin(place, path) for path in imported} - set(found)
+            for folder in ("web", "studio/window"):
+                assert json.loads(fetched(f"{address}static/{folder}/strings.json"))
         finally:
             studio.terminate()
             studio.wait(timeout=PATIENCE)

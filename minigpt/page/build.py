@@ -1,7 +1,8 @@
 """Makes the page of a run: the model, its tokenizer, the code and the style in one HTML file.
 
-A run is read as for writing, without torch. The JavaScript beside this file stays as it is written:
-modules are put one after another, their import lines left out, so their names must differ.
+A run is read as for writing, without torch. The JavaScript beside this file and in web/ stays as it
+is written: modules are put one after another, their import lines left out, so their names must
+differ.
 """
 
 import base64
@@ -26,45 +27,27 @@ from ..tokenizer.chunked_encoding import PATTERNS, word_pattern
 from .about import facts, history, openings
 
 LARGEST = 40_000_000  # parameters
-WORKER = (
-    "model/arithmetic", "model/engine", "model/weights", "model/window", "model/readings",
-    "model/inside", "model/explanation", "model/tokenizer", "model/dialogue", "model/sampler",
-    "model/worker",
-)  # fmt: skip
-# Each module after those that it imports.
-PAGE = (
-    "model/tokenizer", "model/dialogue", "model/sampler", "model/window",
-    "basics/strings", "basics/units", "basics/chances", "basics/dom", "basics/picture",
-    "text/client", "text/state", "text/settings", "text/edit", "text/turns", "text/versions",
-    "text/writing", "text/following", "text/spans", "text/sheet", "text/typing",
-    "text/talking", "text/turn", "text/talk",
-    "text/tip", "text/keep", "text/link", "text/controls",
-    "views/bars",
-    "views/strip", "views/slow_draw", "views/draw",
-    "views/vectors",
-    "views/feed_forward",
-    "views/explaining", "views/head_names",
-    "views/arcs", "views/why", "views/triangle", "views/attention",
-    "views/numbers",
-    "views/heads",
-    "views/layers",
-    "views/learned",
-    "frame/map_pictures", "frame/map",
-    "frame/panel", "frame/bottom_sheet", "frame/theme", "frame/header", "frame/opening",
-    "frame/tour_example", "frame/tour",
-    "frame/main",
-)  # fmt: skip
+_FOLDER = Path(__file__).parent
+WEB = _FOLDER.parent / "web"  # what page and window share
+SCRIPT = _FOLDER / "frame/main.js"
+WORKER = _FOLDER / "model/worker.js"
 STYLE = (
-    "base", "frame", "map", "sheet", "talk", "bars", "draw", "vectors", "feed_forward", "why",
-    "attention", "numbers", "layers", "heads", "learned", "tour",
+    WEB / "base.css",
+    *(
+        _FOLDER / f"style/{name}.css"
+        for name in (
+            "frame", "map", "sheet", "talk", "bars", "draw", "vectors", "feed_forward", "why",
+            "attention", "numbers", "layers", "heads", "learned", "tour",
+        )
+    ),
 )  # fmt: skip
+STRINGS = (WEB / "strings.json", _FOLDER / "strings.json")
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; worker-src blob:; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
-_FOLDER = Path(__file__).parent
-_IMPORT = re.compile(r'^import [^;]*? from "[./\w]+\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import [^;]*? from "([./\w]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=async|class|const|function)", re.MULTILINE)
 
 
@@ -91,11 +74,12 @@ def build_page(
 
     model, packed = page_model(found, title, weights, text_name)
 
-    script = bundle(PAGE)
-    style = _style()
+    script = bundle(SCRIPT)
+    style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in STYLE)
     parts = {
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
         "style": style,
+        "strings": _json(strings()),
         "model": _json(model),
         "weights": packed,
         "worker": bundle(WORKER),
@@ -247,18 +231,37 @@ def _both_cases(pattern: str) -> str:
     return result
 
 
-def bundle(names: tuple[str, ...]) -> str:
-    """Modules as one, in an order in which each comes after those that it imports."""
-    modules = []
-    for name in names:
-        module = (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
-        modules.append(_EXPORT.sub("", _IMPORT.sub("", module)))
-    return "\n".join(modules)
+def strings() -> dict[str, dict[str, str]]:
+    """All words of the page, by group and name."""
+    found = {}
+    for table in STRINGS:
+        found |= json.loads(table.read_text(encoding="utf-8"))
+    return found
 
 
-def _style() -> str:
-    """The style sheets as one."""
-    return "\n".join((_FOLDER / "style" / f"{name}.css").read_text("utf-8") for name in STYLE)
+def bundle(script: Path) -> str:
+    """A module and all that it imports as one script."""
+    return "\n".join(code_of(module) for module in modules_of(script))
+
+
+def modules_of(script: Path) -> list[Path]:
+    """A module and all that it imports, each after those that it imports itself."""
+    found: dict[Path, None] = {}
+
+    def visit(module: Path) -> None:
+        if module in found:
+            return
+        for path in _IMPORT.findall(module.read_text(encoding="utf-8")):
+            visit((module.parent / path).resolve())
+        found[module] = None
+
+    visit(script.resolve())
+    return list(found)
+
+
+def code_of(module: Path) -> str:
+    """A module as a part of a script: without imports, and without the word that exports."""
+    return _EXPORT.sub("", _IMPORT.sub("", module.read_text(encoding="utf-8")))
 
 
 def _filled(parts: dict[str, str]) -> str:

@@ -18,7 +18,7 @@ from .texts import routes as text_routes
 from .tickets import Tickets
 
 WINDOW = Path(__file__).parent / "window"
-_PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
+WEB = WINDOW.parents[1] / "web"  # what the window and the page of a model share
 _ERRORS = (*REFUSALS, Exception)
 _ADDRESSES = ("/", "/text/{id}", "/run/{name}")
 
@@ -46,14 +46,11 @@ def _window_routes(tickets: Tickets) -> list[BaseRoute]:
     async def window(request: Request) -> Response:
         return FileResponse(WINDOW / "index.html")
 
-    async def helpers(request: Request) -> Response:
-        return FileResponse(_PAGE / "basics" / "dom.js")
-
     return [
         *(Route(address, window) for address in _ADDRESSES),
-        Mount("/static/page", StaticFiles(directory=_PAGE / "style")),
-        Route("/static/basics/dom.js", helpers),
-        Mount("/static", StaticFiles(directory=WINDOW)),
+        # As they lie in the package, so that a script imports from the same place in both.
+        Mount("/static/web", StaticFiles(directory=WEB)),
+        Mount("/static/studio/window", StaticFiles(directory=WINDOW)),
         Route("/t/{ticket}", tickets.fetch),
     ]
 

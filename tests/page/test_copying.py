@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from minigpt.page.build import bundle
+from minigpt.page.build import WEB, code_of
 
 from .in_node import Worker
 
@@ -42,7 +42,7 @@ def copied(folder: Path, *, is_forbidden: bool) -> list[Any]:
     """Whether a text was copied, what the clipboard holds then, how many elements are left over,
     and whether the focus is where it was."""
     worker = Worker(folder)
-    found: list[Any] = worker.call(COPIED, bundle(("basics/dom",)), "#prompt=a", is_forbidden)
+    found: list[Any] = worker.call(COPIED, code_of(WEB / "dom.js"), "#prompt=a", is_forbidden)
     worker.close()
     return found
 

@@ -1,15 +1,12 @@
-"""The one table of strings: nothing in it is unused, nothing that is used is missing, and no
+"""The tables of strings: nothing in them is unused, nothing that is used is missing, and no
 sentence is anywhere else in what the page shows."""
 
 import re
 from pathlib import Path
 
-import minigpt.page
-from minigpt.page.build import PAGE as MODULES
+from minigpt.page.build import SCRIPT, modules_of, strings
 
-FOLDER = Path(minigpt.page.__file__).parent
-TABLE = FOLDER / "basics/strings.js"
-PAGE = [FOLDER / f"{module}.js" for module in MODULES if module != "basics/strings"]
+PAGE = modules_of(SCRIPT)
 NAME = re.compile(r"""["'`]([a-z]\w*)\.(\w+)["'`]""")
 BEGINNING = re.compile(r"`([a-z]\w*)\.(\w*)\$\{")  # of names that are put together
 COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", re.DOTALL)
@@ -19,15 +16,7 @@ SENTENCE = re.compile(r"[A-Z]\w* [a-z]+ \w+|\w+ [a-z]+ [a-z]+[.:;!?]")
 
 def table() -> set[str]:
     """The names of all strings."""
-    lines = TABLE.read_text(encoding="utf-8").splitlines()
-    names, group = set(), ""
-    for line in lines[: lines.index("};")]:
-        if opened := re.match(r"  (\w+): \{", line):
-            group = opened[1]
-            names |= {f"{group}.{key}" for key in re.findall(r"[{,] (\w+): \"", line)}
-        elif key := re.match(r"    (\w+):", line):
-            names.add(f"{group}.{key[1]}")
-    return names
+    return {f"{group}.{key}" for group, words in strings().items() for key in words}
 
 
 def code(file: Path) -> str:

@@ -20,7 +20,7 @@ from minigpt.data.readers.document import Layout
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.talk import Talk, read_talk
 from minigpt.generation.window import Window
-from minigpt.page.build import bundle, page_dialogue
+from minigpt.page.build import SCRIPT, code_of, page_dialogue
 from minigpt.runs.find import glass_writer
 from minigpt.runs.folder import RunConfig
 from minigpt.runs.found import FoundModel
@@ -106,7 +106,7 @@ def test_a_turn_is_over_at_its_end_and_where_the_text_has_ended(worker: Worker) 
     is_over = f"""(data, ids, pieces) => {{
         const dialogue = new Dialogue(data);
         const tokenizer = {{ end: 9 }};
-        {bundle(("text/turns",))}
+        {code_of(SCRIPT.parents[1] / "text/turns.js")}
         return isOver({{ ids, pieces }}, {{ said: 1, end: ids.length }});
     }}"""
     data = page_dialogue(Dialogue(SPEAKERS))

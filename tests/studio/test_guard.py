@@ -26,7 +26,7 @@ OTHER_HOSTS = [
 
 @pytest.mark.parametrize("host", OTHER_HOSTS)
 def test_a_request_to_another_host_is_refused_everywhere(window: Window, host: str | None) -> None:
-    for path in ("/", "/static/index.html", "/api/token"):
+    for path in ("/", "/static/studio/window/index.html", "/api/token"):
         assert window.get(path, host=host).status == 403
     assert window.post("/api/token", host=host, origin=None).status == 403
 
@@ -164,7 +164,7 @@ def test_what_is_no_object_or_too_large_is_refused(window: Window) -> None:
 
 
 def test_answers_let_no_other_page_use_them(window: Window) -> None:
-    for path in ("/", "/static/index.html", "/api/nothing", "/t/none"):
+    for path in ("/", "/static/studio/window/index.html", "/api/nothing", "/t/none"):
         headers = window.get(path).headers
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -182,7 +182,10 @@ def test_the_cookie_is_for_the_studio_alone(window: Window) -> None:
 
 
 def test_nothing_beside_the_window_is_a_static_file(window: Window) -> None:
-    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/static/"):
+    for folder in ("/static/studio/window/", "/static/web/"):
+        for path in ("../app.py", "%2e%2e/app.py", "../page/build.py", "/etc/passwd", ""):
+            assert window.get(folder + path).status == 404
+    for path in ("/static/", "/static/studio/app.py", "/static/page/build.py", "/web/dom.js"):
         assert window.get(path).status == 404
 
 

@@ -1,20 +1,23 @@
-"""The words of the window: all of them are in one table, and the scripts use no others."""
+"""The words of the window: all of them are in its table and in that of web/, and the scripts use
+no others."""
 
 import ast
 import json
 import re
 from pathlib import Path
 
-from minigpt.studio.app import WINDOW
+from minigpt.studio.app import WEB, WINDOW
 from minigpt.system.errors import KINDS
 from tests.sources import tree_of
 
-SCRIPTS = sorted(WINDOW.rglob("*.js"))
+SCRIPTS = sorted([*WINDOW.rglob("*.js"), *WEB.rglob("*.js")])
 
 
 def _strings() -> dict[str, str]:
     """All strings by their names, such as "home.drop"."""
-    groups = json.loads((WINDOW / "strings" / "en.json").read_text(encoding="utf-8"))
+    groups = {}
+    for folder in (WEB, WINDOW):
+        groups |= json.loads((folder / "strings.json").read_text(encoding="utf-8"))
     return {f"{group}.{name}": words for group in groups for name, words in groups[group].items()}
 
 

@@ -1,6 +1,6 @@
 // A picture of a part of the page: an SVG of rectangles, words, lines and images that any viewer opens.
 
-import { h, shape } from "./dom.js";
+import { h, shape } from "../../web/dom.js";
 
 const MARGIN = 16;
 const LEFT_OUT = ".computing, .row, .unseen, [role=gridcell]";

@@ -1,8 +1,8 @@
 // On a phone the panel is a sheet from below, two thirds high: closed but for its first line, opened by a tap on a
 // token, closed by its button, a swipe or Escape. On a wider screen it is always open, and nothing here happens.
 
-import { button, byId } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { button, byId } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { tokenElement } from "../text/spans.js";
 import { onChange, state } from "../text/state.js";
 

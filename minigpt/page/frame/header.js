@@ -1,10 +1,13 @@
 // The head of the page: what this model is, in plain words and from the run's own facts.
 
-import { button, byId, h } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
-import { bytesOf, durationOf } from "../basics/units.js";
+import { button, byId, h } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { chooseTheme, followTheme, makeThemeButton } from "../../web/theme.js";
+import { bytesOf, durationOf } from "../../web/units.js";
 import { model } from "../text/client.js";
-import { makeTheme } from "./theme.js";
+import { changed, state } from "../text/state.js";
+
+const THEMES = ["light", "dark"];
 
 /** Fill the head; `others` are buttons that come first in it. */
 export function makeHeader(...others) {
@@ -33,7 +36,7 @@ function hello() {
 /** The button that opens the model's sizes, each with what it means. */
 function makeAbout() {
   const { config, parameters, facts } = model;
-  const count = (number) => h("b", {}, number.toLocaleString("en"));
+  const count = (n) => h("b", {}, number(n));
   const heading = h("h2", { id: "about-title" }, string("header.about"));
 
   const statements = [
@@ -54,4 +57,20 @@ function makeAbout() {
   });
   document.body.append(dialog);
   return button(string("header.about"), () => dialog.showModal(), { id: "open-about", "aria-haspopup": "dialog" });
+}
+
+/** The button between the themes. In a frame of a window that tells its theme it is not there: the window has one. */
+function makeTheme() {
+  const made = makeThemeButton();
+  followTheme((theme) => {
+    state.theme = theme;
+    changed();
+  });
+
+  addEventListener("message", ({ source, data }) => {
+    if (source !== parent || parent === window || !THEMES.includes(data?.theme)) return;
+    made.hidden = true;
+    chooseTheme(data.theme);
+  });
+  return made;
 }

@@ -1,6 +1,6 @@
 // The page: wires text, settings and views together, and the few names for scripts in `window.minigpt`.
 
-import { string } from "../basics/strings.js";
+import { string } from "../../web/strings.js";
 import { ask, encodeText, explainText, ready, tokenizer } from "../text/client.js";
 import { drawControls, makeControls } from "../text/controls.js";
 import { bringBack, keep, makeKeeping } from "../text/keep.js";

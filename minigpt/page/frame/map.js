@@ -1,8 +1,10 @@
 // The map: one picture of the whole model, with what it computes for the chosen token, small. Each box opens the view
 // that shows it large; the open one is lit.
 
-import { chance, fact, fill, h, lastAsked, number, roving } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { fill, h, lastAsked, roving } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { chance, fact } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { headsOff, isOff, offKey, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";

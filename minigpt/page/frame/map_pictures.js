@@ -1,6 +1,6 @@
 // The small pictures of the map, and where the arrow keys lead in it.
 
-import { h } from "../basics/dom.js";
+import { h } from "../../web/dom.js";
 
 /** Numbers as bars up and down from the middle, in as many as fit; several numbers share a bar: the largest. */
 export function paintBars(numbers, bins) {

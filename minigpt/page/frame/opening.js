@@ -1,7 +1,7 @@
 // The first ten seconds: openings to try, and the first of them written on at once, slowly enough to watch.
 
-import { button, byId, h } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { button, byId, h } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { model } from "../text/client.js";
 import { state } from "../text/state.js";
 import { sayTurn } from "../text/talking.js";

@@ -1,8 +1,8 @@
 // The panel beside the text: what it is about (a token and a question), and the one open view.
 
-import { button, byId, fill, h, lastAsked } from "../basics/dom.js";
+import { button, byId, fill, h, lastAsked } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
 import { savePicture } from "../basics/picture.js";
-import { say, string } from "../basics/strings.js";
 import { changed, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { attentionView } from "../views/attention.js";

@@ -1,9 +1,10 @@
 // A tour of five steps on the text on view: guess the next word, tokens, surprise, attention, a head switched off. It
 // lies at the top of the panel, leaves the page free, and ends whenever somebody likes or the text becomes another.
 
-import { largestFirst, probabilities } from "../basics/chances.js";
-import { button, byId, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, byId, fill, h, lastAsked } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { chance, fact, largestFirst, probabilities } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { changed, headsOff, isOff, offKey, onChange, openView, state, switchHead, windowOf } from "../text/state.js";
 import { firstUnread, tokenName, write } from "../text/writing.js";
@@ -164,7 +165,7 @@ function guessed({ place, token }, { id, sure, options, chances }) {
   const scores = { you: bits(yours), model: bits(chances[token] / all), blind: number(Math.log2(options.length), 1) };
 
   const probability = chance("probability", chances[token], { place, token });
-  const whole = { probability, token: tokenName(token), count: model.config.vocab_size.toLocaleString("en") };
+  const whole = { probability, token: tokenName(token), count: number(model.config.vocab_size) };
   return [
     h("p", {}, ...say(isRight ? "tour.right" : "tour.wrong", { token: tokenName(token) })),
     h("p", {}, ...say("tour.scores", scores)),
@@ -178,8 +179,8 @@ function tokensStep({ example: { token } }, isNew) {
   chooseExample();
   if (isNew) openView("vectors");
   const { ids, hidden } = state.text;
-  const counts = { count: ids.length - hidden, token: tokenName(token), number: token.toLocaleString("en") };
-  const size = model.config.vocab_size.toLocaleString("en");
+  const counts = { count: ids.length - hidden, token: tokenName(token), number: number(token) };
+  const size = number(model.config.vocab_size);
   return [h("p", {}, ...say("tour.tokens", { ...counts, size }))];
 }
 

@@ -1,6 +1,6 @@
 // The model as the page knows it: what the file says of it, and the worker that runs it.
 
-import { string } from "../basics/strings.js";
+import { addStrings, string } from "../../web/strings.js";
 import { Dialogue } from "../model/dialogue.js";
 import { Tokenizer } from "../model/tokenizer.js";
 
@@ -11,6 +11,7 @@ const read = (id) => {
   return content;
 };
 
+addStrings(JSON.parse(read("strings")));
 export const model = JSON.parse(read("model"));
 export const tokenizer = new Tokenizer(model.tokenizer);
 /** Who speaks in the training text and how it writes a turn; null if nobody does. */

@@ -1,8 +1,8 @@
 // The buttons below the sheet, and what the page says of what they do.
 
-import { button, byId } from "../basics/dom.js";
+import { button, byId } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
 import { savePicture } from "../basics/picture.js";
-import { say, string } from "../basics/strings.js";
 import { model } from "./client.js";
 import { copyLink, copyText, hasLink } from "./link.js";
 import { area, showEnd } from "./sheet.js";

@@ -1,7 +1,7 @@
 // What leaves the page: the text, a link that opens exactly what is on view, and pictures of the views.
 
-import { byId, copied } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { byId, copied } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { windowsOf } from "../model/window.js";
 import { dialogue, model, tokenizer } from "./client.js";
 import { edited, onSheet, sheetText } from "./edit.js";

@@ -1,7 +1,8 @@
 // How the next tokens are drawn. Moving a setting reshapes the chances at once; the model does not run again.
 
-import { byId, fill, h } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { byId, fill, h } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
 import { changed, state } from "./state.js";
 
 /** name: [smallest, largest, step] */
@@ -54,8 +55,8 @@ function tellLimits(name, note, value) {
   const [min, max] = SETTINGS[name];
   const isAny = name === "seed" && value === ANY_SEED;
   const isWrong = !isAny && value !== state.settings[name];
-  const numbers = { min: min.toLocaleString("en"), max: max.toLocaleString("en") };
-  const used = state.settings[name].toLocaleString("en");
+  const numbers = { min: number(min), max: number(max) };
+  const used = number(state.settings[name]);
 
   note.classList.toggle("wrong", isWrong);
   if (isWrong) fill(note, say("settings.limits", { ...numbers, used }));

@@ -1,8 +1,8 @@
 // The sheet: a textarea, and below it the same text in the same type, a span a token, tinted by how much the token
 // surprised the model or by what a view wants to show in it. The letters that are seen are those of the spans.
 
-import { byId, fill, h } from "../basics/dom.js";
-import { say } from "../basics/strings.js";
+import { byId, fill, h } from "../../web/dom.js";
+import { say } from "../../web/strings.js";
 import { model, tokenizer } from "./client.js";
 import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "./edit.js";
 import { followingEnd } from "./following.js";

@@ -1,8 +1,8 @@
 // The talk: the text on view as turns with their speakers, each word of which can be chosen, and a line to say
 // something. The same text as on the sheet, shown otherwise.
 
-import { button, byId, fill, h } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, byId, fill, h } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
 import { cleanText } from "../model/dialogue.js";
 import { dialogue } from "./client.js";
 import { followingEnd } from "./following.js";

@@ -1,7 +1,9 @@
 // The small tip at a token under the mouse: what the token is, its chance where it was predicted, and its rank.
 
-import { chance, fact, fill, h, lastAsked } from "../basics/dom.js";
-import { say } from "../basics/strings.js";
+import { fill, h, lastAsked } from "../../web/dom.js";
+import { say } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { chance, fact } from "../basics/numbers.js";
 import { ask } from "./client.js";
 import { allLooks, tokenAtPoint, tokenElement } from "./spans.js";
 import { headsOff, offKey, onChange, state, windowOf } from "./state.js";
@@ -54,7 +56,7 @@ async function openTip(asked) {
   const known = {
     token: tokenName(id),
     chance: chance("probability", p, { place, token: id }),
-    bits: fact("bits", bits, { place }, bits.toFixed(1)),
+    bits: fact("bits", bits, { place }, number(bits, 1)),
   };
   drawTip(say("tip.chance", known));
 
@@ -63,8 +65,8 @@ async function openTip(asked) {
   // Of equal ones the one with the smaller id comes first.
   const isBefore = (logit, other) => logit > logits[id] || (logit === logits[id] && other < id);
   const rank = 1 + logits.reduce((before, logit, other) => before + Number(isBefore(logit, other)), 0);
-  const ranked = fact("rank", rank, { place, token: id }, rank.toLocaleString("en"));
-  return drawTip(say("tip.ranked", { ...known, rank: ranked, all: logits.length.toLocaleString("en") }));
+  const ranked = fact("rank", rank, { place, token: id }, number(rank));
+  return drawTip(say("tip.ranked", { ...known, rank: ranked, all: number(logits.length) }));
 }
 
 /** Put the tip below its token, or above it where the window ends. */

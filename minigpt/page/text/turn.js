@@ -1,8 +1,8 @@
 // One turn of the talk as an element: the name and the words, each token in a span of its own, which can be chosen; and
 // the same turn while it is being said otherwise.
 
-import { button, h } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { button, h } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { tokenizer } from "./client.js";
 import { isSaid } from "./turns.js";
 

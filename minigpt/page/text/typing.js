@@ -1,7 +1,7 @@
 // The hand on the sheet: what is typed, and which token is chosen with the caret, the mouse or a finger.
 
-import { button } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { button } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { readable, sheetText, startsOnSheet, tokenAt } from "./edit.js";
 import { area, caretTo, fillArea, showEnd, textInArea } from "./sheet.js";
 import { tokenAtPoint } from "./spans.js";

@@ -1,7 +1,8 @@
 // What is done to texts: type, write, write from here, again, take an alternative, stop. Each makes a new version.
 
-import { h } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { h } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
 import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
 import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./edit.js";
 import { SETTINGS, seedFrom } from "./settings.js";
@@ -64,7 +65,7 @@ async function writeOn(text, count, { draw, pace, turnFrom }) {
     addToken(text, id, "written", { bits, start, draw });
     const written = text.ids.length - text.begun - 1;
     const seconds = (performance.now() - first) / 1000;
-    if (written > 4 && pace === 0) state.speed = string("writing.speed", { n: (written / seconds).toFixed(0) });
+    if (written > 4 && pace === 0) state.speed = string("writing.speed", { n: number(written / seconds) });
     changed();
   };
   const next = (n) => askAndHear(hear, "write", { ...plain(text), turnFrom }, n, settings, off);
@@ -92,7 +93,7 @@ function finish(text, reason, isNew) {
   if (count === 0 && !isNew) takeAway(text);
   if (state.writing !== text) return changed(); // something else is being done already
 
-  const written = string(count === 1 ? "writing.one" : "writing.many", { n: count.toLocaleString("en") });
+  const written = string(count === 1 ? "writing.one" : "writing.many", { n: number(count) });
   const why = { ended: "ended", stopped: "stopped", takenEnd: "takenEnd", turn: "turnOver" }[reason];
   Object.assign(state, { busy: false, writing: null, status: why ? string(`writing.${why}`, { written }) : written });
   changed();

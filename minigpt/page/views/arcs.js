@@ -1,8 +1,9 @@
 // Arcs over the text: from where a token is predicted to the tokens that a head looks at there, as thick as the weights,
 // and what the earlier tokens did. They lie over the text in an SVG of their own, which scrolls with it.
 
-import { chance, fill, h, shape } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { fill, h, shape } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
+import { chance } from "../basics/numbers.js";
 import { allLooks, currentLook, tint, tokenElement } from "../text/spans.js";
 import { changed, headNumber, onChange, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";

@@ -1,8 +1,9 @@
 // Attention: where each head looks when the token is predicted. The arcs lie over the text; here are the heads, in the
 // order of what they did for this token, the same arcs in one line, and all tokens at once as a triangle.
 
-import { button, chance, fact, fill, h, roving, signed } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h, roving } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { chance, fact, signed } from "../basics/numbers.js";
 import { changed, headNumber, headOf, isOff, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { drawStrip } from "./arcs.js";

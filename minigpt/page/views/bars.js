@@ -1,7 +1,7 @@
 // What several views show alike: a token with its chances as bars, and what comes before the place in question.
 
-import { h } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { h } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { visibleToken } from "../text/client.js";
 import { state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";

@@ -1,9 +1,10 @@
 // The draw: the chances of a token, what the settings make of them, and the die that falls on one. The
 // logits are asked for once; moving a setting bends the strip without the model.
 
-import { entropy, largest, largestFirst, probabilities } from "../basics/chances.js";
-import { button, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h, lastAsked } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { chance, entropy, fact, largest, largestFirst, probabilities } from "../basics/numbers.js";
 import { dieNumber, filtered, isThrownAt } from "../model/sampler.js";
 import { ask, model } from "../text/client.js";
 import { set } from "../text/settings.js";
@@ -99,7 +100,7 @@ function drawSentence({ before, likeliest }, { place, row, token }) {
     return [...say(token === undefined ? "draw.next" : "draw.best", { ...words, ...next }), " ", ...unsure];
   }
 
-  const rank = (likeliest.indexOf(token) + 1).toLocaleString("en");
+  const rank = number(likeliest.indexOf(token) + 1);
   const words = { row: rowName(row), token: tokenName(token), p: chanceOf(token), rank };
   const first = { best: tokenName(best), q: chanceOf(best) };
   return [...say("draw.other", { ...words, ...first }), " ", ...unsure];
@@ -149,7 +150,7 @@ function drawList(list, rest, { before, likeliest, after }, { place, token }) {
 
   const left = after.filter((p) => p > 0).length;
   const counts = { others: likeliest.length - shown.length, left };
-  for (const name in counts) counts[name] = counts[name].toLocaleString("en");
+  for (const name in counts) counts[name] = number(counts[name]);
   const isForbidden = shown.some((id) => model.forbidden.includes(id));
   fill(
     rest,

@@ -1,6 +1,6 @@
 // Why a token was likely, as the worker finds it: asked once for what the page is about, and kept for all views.
 
-import { probabilities } from "../basics/chances.js";
+import { probabilities } from "../basics/numbers.js";
 import { ask, askAndHear, model } from "../text/client.js";
 import { changed, headsOff, offKey, subject } from "../text/state.js";
 

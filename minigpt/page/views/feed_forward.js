@@ -1,8 +1,10 @@
 // The feed-forward of a layer: which of its units fire most where the token was predicted, what they make likelier,
 // and on which other tokens of this text they fire.
 
-import { button, fact, fill, h, lastAsked, number } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h, lastAsked } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { fact } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { changed, headsOff, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
@@ -67,7 +69,7 @@ function layerChoice() {
 
 /** The unit that fires most here. */
 function unitSentence({ unit, activation, adds }, layer, { place, row, token }) {
-  const strength = fact("unit", activation, { place, layer, unit }, number(activation));
+  const strength = fact("unit", activation, { place, layer, unit }, number(activation, 2));
   const raised = adds.slice(0, 3).flatMap((id, i) => [i > 0 ? ", " : "", tokenName(id)]);
   const words = { before: rowName(row), layer: layer + 1, unit: unit + 1, strength, raised };
   const what = token === undefined ? "feedForward.next" : "feedForward.why";
@@ -77,7 +79,7 @@ function unitSentence({ unit, activation, adds }, layer, { place, row, token }) 
 /** A unit: how strongly it fires, what it raises, where else it fires. */
 function drawUnit({ unit, activation, adds, places }, { about, layer, most }) {
   const { place, token, window } = about;
-  const figure = fact("unit", activation, { place, layer, unit }, number(activation));
+  const figure = fact("unit", activation, { place, layer, unit }, number(activation, 2));
   const share = Math.abs(activation) / most;
   const bar = h("span", { className: "track" }, h("span", { className: "length", "--share": share }));
   const name = h("span", { className: "name" }, say("feedForward.unit", { unit: unit + 1 }));
@@ -91,7 +93,7 @@ function drawUnit({ unit, activation, adds, places }, { about, layer, most }) {
 
   const elsewhere = places.map(({ place: index, activation: strength }) => {
     const at = window.start + index; // in the text; a row of the same window
-    const shown = fact("unit", strength, { place, layer, unit, from: at }, number(strength));
+    const shown = fact("unit", strength, { place, layer, unit, from: at }, number(strength, 2));
     const look = () => {
       state.question = "next";
       state.chosen = at;

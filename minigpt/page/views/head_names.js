@@ -1,7 +1,7 @@
 // What heads do, if that is known: they are named after it.
 
-import { percent } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { string } from "../../web/strings.js";
+import { percent } from "../basics/numbers.js";
 import { ask } from "../text/client.js";
 import { changed } from "../text/state.js";
 

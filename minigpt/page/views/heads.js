@@ -1,9 +1,10 @@
 // Heads off: switched off here, a head is off for the whole page. The view compares the model without them with
 // the whole one, for this token.
 
-import { divergence, largest, largestFirst, probabilities } from "../basics/chances.js";
-import { button, chance, fact, fill, h, inGrid, lastAsked, number, roving } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h, inGrid, lastAsked, roving } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { chance, divergence, fact, largest, largestFirst, probabilities } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { allHeadsOn, headNumber, offNames, state, subject, switchHead } from "../text/state.js";
 import { rewrite, tokenName } from "../text/writing.js";
@@ -105,7 +106,7 @@ function headsSentence({ whole, less }, { place, row, token }) {
     off: offNames(),
     whole: chance("whole", whole[said], { place, token: said }),
     less: chance("probability", less[said], { place, token: said }),
-    divergence: fact("divergence", bits, { place }, `${number(bits)} ${string("heads.bits")}`),
+    divergence: fact("divergence", bits, { place }, `${number(bits, 2)} ${string("heads.bits")}`),
   };
   if (state.off.size === 0) return say("heads.allAreOn", words);
   return say(state.off.size === 1 ? "heads.oneIsOff" : "heads.someAreOff", words);

@@ -1,7 +1,8 @@
 // Layer by layer (the logit lens): what the model would have said after each layer, here and at the places before.
 
-import { chance, fill, h, lastAsked, scrolling, table } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { fill, h, lastAsked, scrolling, table } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { chance } from "../basics/numbers.js";
 import { ask } from "../text/client.js";
 import { headsOff, state, subject, windowOf } from "../text/state.js";
 import { tokenName } from "../text/writing.js";

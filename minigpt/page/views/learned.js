@@ -1,9 +1,9 @@
 // How it learned: the loss at each evaluation of the training as a curve, and what the model wrote at that moment.
 // Both are in the file of the page; a slider goes through them.
 
-import { fill, h, number, shape } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
-import { durationOf } from "../basics/units.js";
+import { fill, h, shape } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { durationOf, number } from "../../web/units.js";
 import { model } from "../text/client.js";
 
 const HEIGHT = 190; // pixels of the curve
@@ -43,9 +43,9 @@ export const learnedView = {
     function draw() {
       const chosen = measured[slider.value];
       const time = durationOf(chosen.seconds);
-      const step = chosen.step.toLocaleString("en");
+      const step = number(chosen.step);
 
-      const [training, validation] = [chosen.training, chosen.validation].map((bits) => h("b", {}, number(bits)));
+      const [training, validation] = [chosen.training, chosen.validation].map((bits) => h("b", {}, number(bits, 2)));
       fill(sentence, say("learned.moment", { time, step, training, validation }));
       slider.ariaValueText = string("learned.value", { time, step });
       fill(sample, chosen.sample ? h("blockquote", {}, chosen.sample) : h("p", {}, string("learned.noSample")));
@@ -96,8 +96,8 @@ function drawCurve(curve, measured, chosen, width) {
     shape("line", { x1: BESIDE, x2: width - 14, y1: bottom, y2: bottom }),
     shape("line", { x1: BESIDE, x2: BESIDE, y1: ABOVE, y2: bottom }),
     words(string("learned.unit"), 0, 12, "start"),
-    words(number(most), BESIDE - 6, ABOVE + 5, "end"),
-    words(number(least), BESIDE - 6, bottom, "end"),
+    words(number(most, 2), BESIDE - 6, ABOVE + 5, "end"),
+    words(number(least, 2), BESIDE - 6, bottom, "end"),
     words(durationOf(measured.at(-1).seconds), width - 14, HEIGHT - 6, "end"),
     words("0", BESIDE, HEIGHT - 6, "middle"),
     line("training"),

@@ -1,8 +1,10 @@
 // One query followed through the equation with its own numbers, at the row that predicts the token: from q and the keys
 // to what the layer adds to the stream.
 
-import { fact, fill, h, lastAsked, number, paragraph, scrolling, table } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { fill, h, lastAsked, scrolling, table } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { fact } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { changed, headNumber, isOff, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
@@ -83,7 +85,7 @@ function whatIsComputed({ weights }, { place, row, token, window }, { layer, hea
     head: headNumber(layer, head),
     token: token !== undefined && tokenName(token),
     word: rowName(to),
-    weight: fact("weight", weights[j], { place, layer, head, to }, number(weights[j])),
+    weight: fact("weight", weights[j], { place, layer, head, to }, number(weights[j], 2)),
   };
   const sentences = say(token === undefined ? "numbers.next" : "numbers.why", values);
   return isOff(layer, head) ? [...sentences, " ", string("numbers.isOff")] : sentences;
@@ -96,7 +98,8 @@ function drawSteps(found, about, focus) {
   const d = model.config.head_size;
   const root = Math.sqrt(d);
   const textIndex = (j) => window.start + j;
-  const figure = (what, value, at, digits) => fact(what, value, { place, layer, head, ...at }, number(value, digits));
+  const figure = (what, value, at, digits = 2) =>
+    fact(what, value, { place, layer, head, ...at }, number(value, digits));
   const vectorOf = (what, numbers, at = {}) => vector(numbers, (x, component) => figure(what, x, { ...at, component }));
 
   const heaviest = Array.from(weights.keys()).sort((a, b) => weights[b] - weights[a]);
@@ -140,8 +143,8 @@ function drawSteps(found, about, focus) {
     paragraph(
       ...say("numbers.step5", {
         output: vectorOf("output", output),
-        added: fact("added", lengthOf(output), { place, layer }, number(lengthOf(output))),
-        stream: fact("norm", lengthOf(stream), { place, layer }, number(lengthOf(stream))),
+        added: fact("added", lengthOf(output), { place, layer }, number(lengthOf(output), 2)),
+        stream: fact("norm", lengthOf(stream), { place, layer }, number(lengthOf(stream), 2)),
       }),
     ),
   ];
@@ -156,4 +159,8 @@ function vector(numbers, figure) {
 
 function lengthOf(numbers) {
   return Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
+}
+
+function paragraph(...content) {
+  return h("p", {}, ...content);
 }

@@ -1,8 +1,10 @@
 // One token drawn in slow motion: the model's chances, what the settings make of them, the die, the token that
 // lies there, and how it flies into the text. By itself or step by step.
 
-import { button, fill, h, number, percent } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { percent } from "../basics/numbers.js";
 import { visibleToken } from "../text/client.js";
 import { tokenElement } from "../text/spans.js";
 import { state } from "../text/state.js";

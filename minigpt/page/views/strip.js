@@ -1,8 +1,8 @@
 // The strip: all tokens side by side, each as long as it is likely, the likeliest first. The die is a number
 // from 0 to 1, and the token that lies there is drawn.
 
-import { h } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { h } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { visibleToken } from "../text/client.js";
 
 const MOST_PIECES = 40; // tokens that are shown one by one; the others are one length

@@ -1,21 +1,10 @@
 // All tokens at once: every head as a small triangle, one of them large. A row is a token of the window, a column a
 // token that it looks at. The scale is absolute: the same weight has the same colour in every head.
 
-import {
-  button,
-  fact,
-  fill,
-  h,
-  inGrid,
-  lastAsked,
-  number,
-  paint,
-  percent,
-  roving,
-  scrolling,
-  table,
-} from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h, inGrid, lastAsked, roving, scrolling, table } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { fact, percent } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { changed, headNumber, state } from "../text/state.js";
 import { rowName } from "./bars.js";
@@ -167,10 +156,28 @@ function weightTable({ T, weights, found, about }) {
   const places = Array.from({ length: T - first }, (_, k) => first + k);
   const figure = (i, j) => {
     const at = { place: found.place, ...about.focus, from: found.start + i, to: found.start + j };
-    return fact("cell", weights[i * T + j], at, number(weights[i * T + j]));
+    return fact("cell", weights[i * T + j], at, number(weights[i * T + j], 2));
   };
   const name = (i) => rowName(found.start + i);
   const rows = places.map((i) => [name(i), ...places.map((j) => (j > i ? "" : figure(i, j)))]);
   const caption = string("triangle.caption", { n: String(places.length), all: String(T) });
   return scrolling(string("triangle.table"), table(caption, [string("triangle.token"), ...places.map(name)], rows));
+}
+
+/** Draw weights (rows, columns), from 0 to 1, each a pixel; what no row may look at stays empty. */
+function paint(canvas, rows, columns, weightAt) {
+  const style = getComputedStyle(document.documentElement);
+  const [low, high] = ["--low", "--high"].map((name) => style.getPropertyValue(name).split(" ").map(Number));
+  Object.assign(canvas, { width: columns, height: rows });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column <= Math.min(row, columns - 1); column++) {
+      const at = 4 * (row * columns + column);
+      const weight = weightAt(row, column);
+      for (let c = 0; c < 3; c++) image.data[at + c] = low[c] + (high[c] - low[c]) * weight;
+      image.data[at + 3] = 255;
+    }
+  }
+  context.putImageData(image, 0, 0);
 }

@@ -1,8 +1,10 @@
 // The vectors: which tokens have a similar one, where the token is in the window, and how the stream grows from
 // layer to layer.
 
-import { button, fact, fill, h, lastAsked, number, scrolling } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h, lastAsked, scrolling } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { fact } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { headsOff, openView, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
@@ -52,7 +54,7 @@ function vectorsSentence(norms, { place, row }) {
 /** The tokens whose vectors point most nearly the same way. */
 function nearestList(token, nearest, role) {
   const items = nearest.map(({ id, similarity }) => {
-    const figure = fact("similarity", similarity, { token, other: id }, number(similarity));
+    const figure = fact("similarity", similarity, { token, other: id }, number(similarity, 2));
     return lengthBar(tokenName(id), Math.max(0, similarity), figure);
   });
   const title = h(

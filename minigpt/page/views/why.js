@@ -1,8 +1,9 @@
 // Why this word? What made the token likely where it was predicted: by part of the model, and by earlier word.
 
-import { largestFirst } from "../basics/chances.js";
-import { button, chance, fact, fill, h, signed } from "../basics/dom.js";
-import { say, string } from "../basics/strings.js";
+import { button, fill, h } from "../../web/dom.js";
+import { say, string } from "../../web/strings.js";
+import { number } from "../../web/units.js";
+import { chance, fact, largestFirst, signed } from "../basics/numbers.js";
 import { isThrownAt } from "../model/sampler.js";
 import { changed, headOf, isOff, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
@@ -67,8 +68,8 @@ function answerOf({ place, token, probabilities }) {
     p: chanceOf(token),
     other: tokenName(other),
     otherP: chanceOf(other),
-    rank: fact("rank", rank + 1, { place, token }, (rank + 1).toLocaleString("en")),
-    all: order.length.toLocaleString("en"),
+    rank: fact("rank", rank + 1, { place, token }, number(rank + 1)),
+    all: number(order.length),
   };
 
   let name = "why.unlikely";

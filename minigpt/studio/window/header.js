@@ -1,12 +1,13 @@
 // The head of the window: what is learning now, the theme, and the button that closes the studio.
 
+import { button, byId, h } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
+import { chooseTheme, makeThemeButton } from "../../web/theme.js";
+import { shortDurationOf } from "./basics/amounts.js";
 import { post, Refusal } from "./basics/api.js";
-import { button, byId, h } from "./basics/dom.js";
 import { ACTIVE } from "./basics/runs.js";
-import { string } from "./basics/strings.js";
-import { choose, followTheme, themeNow } from "./basics/theme.js";
-import { shortDurationOf } from "./basics/units.js";
 
+const THEME = "minigpt-studio-theme"; // where it is remembered
 const ASKED = 5000; // milliseconds in which a second press closes the studio
 
 export function makeHeader() {
@@ -40,14 +41,10 @@ function showLearning(run) {
   link.textContent = string(words, { name: run.name, left });
 }
 
-/** The button between the light and the dark theme. */
+/** The button between the themes; the browser remembers what somebody chooses. */
 function makeTheme() {
-  const made = button("", () => choose(themeNow() === "dark" ? "light" : "dark"));
-  followTheme((theme) => {
-    document.documentElement.dataset.theme = theme;
-    made.textContent = string(theme === "dark" ? "header.light" : "header.dark");
-  });
-  return made;
+  chooseTheme(localStorage.getItem(THEME));
+  return makeThemeButton((theme) => localStorage.setItem(THEME, theme));
 }
 
 /** The studio closes after a second press, if that comes soon. */

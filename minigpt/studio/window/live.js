@@ -1,10 +1,10 @@
 // What every screen follows: the stream of events, from which the head of the window says what is learning, and the
 // line below it whether the studio answers and the disk has room.
 
-import { byId } from "./basics/dom.js";
+import { byId } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
+import { timeOf } from "./basics/amounts.js";
 import { follow } from "./basics/events.js";
-import { string } from "./basics/strings.js";
-import { timeOf } from "./basics/units.js";
 import { showState } from "./header.js";
 import { notice } from "./notice.js";
 

@@ -1,13 +1,16 @@
 // The window: logs in, loads the strings, and shows the screen of its address. Data flows one way: the server's
 // files, the stream of events, the screen.
 
-import { byId, h } from "./basics/dom.js";
-import { enter, key } from "./basics/login.js";
-import { loadStrings, say, string } from "./basics/strings.js";
+import { byId, h } from "../../web/dom.js";
+import { addStrings, say, string } from "../../web/strings.js";
+import { enter, key } from "./basics/api.js";
 import { makeHeader } from "./header.js";
 import { showScreen } from "./screens.js";
 
-await loadStrings();
+const STRINGS = ["/static/web/strings.json", "/static/studio/window/strings.json"];
+
+const tables = await Promise.all(STRINGS.map(async (address) => (await fetch(address)).json()));
+tables.forEach(addStrings);
 const hasKey = await enter();
 makeHeader();
 

@@ -1,7 +1,7 @@
 // The line below the head of the window: that the studio does not answer, that the disk is full. And what a screen
 // reader hears.
 
-import { byId } from "./basics/dom.js";
+import { byId } from "../../web/dom.js";
 
 /** Show a sentence below the head, or nothing. */
 export function notice(words) {

@@ -1,9 +1,9 @@
 // The screens by their addresses; each module has a function `show(main, name)`.
 
+import { byId, h } from "../../web/dom.js";
+import { string } from "../../web/strings.js";
 import { Refusal } from "./basics/api.js";
-import { byId, h } from "./basics/dom.js";
 import { sentenceOf } from "./basics/refusals.js";
-import { string } from "./basics/strings.js";
 import { notice } from "./notice.js";
 
 const SCREENS = [

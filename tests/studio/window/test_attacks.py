@@ -111,7 +111,7 @@ ATTACKS = {
     }}, "load", "error")""",
     "script": f"""(url) => ({WAITED})(() => {{
         const script = document.createElement("script");
-        script.src = url + "/static/main.js";
+        script.src = url + "/static/studio/window/main.js";
         document.body.append(script);
         return script;
     }}, "load", "error")""",
@@ -174,7 +174,7 @@ def test_a_name_that_was_bound_to_this_machine_is_not_the_studios(
     rule = "--host-resolver-rules=MAP *.example 127.0.0.1"
     rebound = browser.browser_type.launch(executable_path=chromium_place(), args=[rule])
     page = rebound.new_page()
-    for path in ("/", "/static/main.js", "/api/state"):
+    for path in ("/", "/static/studio/window/main.js", "/api/state"):
         answer = page.goto(f"http://localhost.evil.example:{program.port}{path}")
         assert answer.status == 403
     assert "not the studio's" in page.locator("body").inner_text()

@@ -126,6 +126,6 @@ def test_a_screen_that_comes_after_the_studio_has_closed_is_not_shown(
     (route,) = held
     route.fulfill(response=kept[route.request.url])
     page.get_by_text("To come back, start minigpt studio again.").first.wait_for()
-    page.evaluate("import('/static/screens/home.js').then(() => {})")  # it has come
+    page.evaluate("import('/static/studio/window/screens/home.js').then(() => {})")  # it has come
     two_frames(page)
     assert closed.is_visible()

@@ -1,8 +1,10 @@
-// Requests to the studio. Each carries the key of the login; an answer that is an error is thrown as a Refusal.
+// Requests to the studio. Each carries the key of the login; an answer that is an error is thrown as a Refusal. The login
+// is opened by a token in the address, and its key is kept for all tabs of this studio. The cookie that belongs to it is
+// the browser's.
 
-import { ENTER, forgetKey, key } from "./login.js";
-
-const KEY = "x-studio-key";
+const ENTER = "/api/enter";
+const HEADER = "x-studio-key"; // of each request: the key
+const KEPT = "minigpt-studio-key"; // where the key is kept
 
 /** What the studio answers instead: its status (0 if nothing answers), a sentence, the field that was wrong, and the
  * kind and values of the sentence, if the window has it in its own words. */
@@ -48,7 +50,7 @@ export function send(path, file, told, signal) {
     const request = new XMLHttpRequest(); // fetch does not tell how far it is
     request.open("POST", path);
     request.setRequestHeader("content-type", "application/octet-stream");
-    request.setRequestHeader(KEY, key());
+    request.setRequestHeader(HEADER, key());
     request.upload.addEventListener("progress", (event) => told(event.loaded));
     request.addEventListener("error", () => reject(new Refusal(0)));
     request.addEventListener("load", () => {
@@ -63,7 +65,7 @@ export function send(path, file, told, signal) {
 }
 
 function headers() {
-  return { [KEY]: key() };
+  return { [HEADER]: key() };
 }
 
 function asJson(body) {
@@ -72,7 +74,7 @@ function asJson(body) {
 
 async function ask(path, options) {
   const answer = await answered(fetch(path, { credentials: "same-origin", ...options }));
-  if (answer.status === 401 && path !== ENTER) forgetKey(options.headers[KEY]);
+  if (answer.status === 401 && path !== ENTER) forgetKey(options.headers[HEADER]);
   return answer;
 }
 
@@ -98,4 +100,31 @@ function parsed(text) {
   } catch {
     return null;
   }
+}
+
+// The login
+
+/** The key that requests carry; old tabs take the one of a new window. */
+export function key() {
+  return localStorage.getItem(KEPT) ?? "";
+}
+
+/** Forget a key that is good no more, unless another window has a new one already. */
+function forgetKey(refused) {
+  if (key() === refused) localStorage.removeItem(KEPT);
+}
+
+/** Log in with the token behind #, which is then erased from the address. False if this window may not come in. */
+export async function enter() {
+  const token = location.hash.slice(1);
+  if (token !== "") {
+    history.replaceState(null, "", location.pathname + location.search);
+    try {
+      const answer = await post(ENTER, { token });
+      localStorage.setItem(KEPT, answer.key);
+    } catch (error) {
+      if (error.status !== 401) throw error;
+    }
+  }
+  return key() !== "";
 }

@@ -1,7 +1,7 @@
 // Something that the studio is asked for with one press, and what it answers instead.
 
+import { h } from "../../../web/dom.js";
 import { Refusal } from "./api.js";
-import { h } from "./dom.js";
 import { sentenceOf } from "./refusals.js";
 
 /** Do it; what it is refused is said in `place`. */

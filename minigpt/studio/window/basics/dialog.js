@@ -1,10 +1,10 @@
 // A question in front of the window, as a dialog of the browser: what has the focus comes back when it closes.
 
+import { button, byId, h } from "../../../web/dom.js";
+import { string } from "../../../web/strings.js";
 import { Refusal } from "./api.js";
-import { button, byId, h } from "./dom.js";
 import { isBusy, setBusy } from "./focus.js";
 import { sentenceOf } from "./refusals.js";
-import { string } from "./strings.js";
 
 /**
  * Ask before something is done. The first field has the focus, or without one the button that does nothing.

@@ -1,6 +1,6 @@
 // Where the focus is while the screen changes beneath somebody who uses the keyboard: never nowhere.
 
-import { byId } from "./dom.js";
+import { byId } from "../../../web/dom.js";
 
 /** Change what is on the screen. Where the change has removed or hidden what had the focus, `otherwise` gets it. */
 export function keepingFocus(change, otherwise = byId("main")) {

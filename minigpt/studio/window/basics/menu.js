@@ -1,6 +1,6 @@
 // A button that shows more buttons below it.
 
-import { button, h } from "./dom.js";
+import { button, h } from "../../../web/dom.js";
 
 /** `items` are a label and what is done; the menu closes before that. `name` says whose menu it is. */
 export function makeMenu(name, items) {

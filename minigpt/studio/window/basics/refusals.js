@@ -1,6 +1,6 @@
 // What the studio refuses, in the words of the window.
 
-import { hasString, string } from "./strings.js";
+import { hasString, string } from "../../../web/strings.js";
 
 /** The sentence for a Refusal: that of its kind, or its message. */
 export function sentenceOf(refusal) {

@@ -1,8 +1,8 @@
 // What a run is doing, in words.
 
+import { string } from "../../../web/strings.js";
+import { clockOf, durationOf } from "../../../web/units.js";
 import { failureOf } from "./refusals.js";
-import { string } from "./strings.js";
-import { clockOf, durationOf } from "./units.js";
 
 /** The states of a run whose training goes on. */
 export const ACTIVE = ["reading", "measuring", "learning", "stopping"];

@@ -1,12 +1,12 @@
 // Shows how far an upload is, and lets it be cancelled. The home screen and that of a text have one each.
 
+import { button, h } from "../../../web/dom.js";
+import { string } from "../../../web/strings.js";
 import { speak } from "../notice.js";
+import { percent } from "./amounts.js";
 import { Refusal } from "./api.js";
-import { button, h } from "./dom.js";
 import { keepingFocus } from "./focus.js";
 import { sentenceOf } from "./refusals.js";
-import { string } from "./strings.js";
-import { percent } from "./units.js";
 import { upload } from "./upload.js";
 
 /**

@@ -1,10 +1,10 @@
 // A text that a model writes, as it comes.
 
+import { button, h } from "../../../web/dom.js";
+import { string } from "../../../web/strings.js";
 import { speak } from "../notice.js";
 import { Refusal, stream } from "./api.js";
-import { button, h } from "./dom.js";
 import { problemOf, sentenceOf } from "./refusals.js";
-import { string } from "./strings.js";
 
 const LENGTH = 120; // of a text that is written here, in pieces
 

@@ -1,12 +1,12 @@
 // The screen `home`: where a text comes in, and all that is here.
 
+import { h } from "../../../web/dom.js";
+import { string } from "../../../web/strings.js";
 import { get, Refusal } from "../basics/api.js";
 import { wasDeleted } from "../basics/deleted.js";
-import { h } from "../basics/dom.js";
 import { keepingFocus } from "../basics/focus.js";
 import { sentenceOf } from "../basics/refusals.js";
 import { stateOf } from "../basics/runs.js";
-import { string } from "../basics/strings.js";
 import { live } from "../live.js";
 import { speak } from "../notice.js";
 import { makeBin } from "./home/bin.js";

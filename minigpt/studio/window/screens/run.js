@@ -1,7 +1,7 @@
 // A run: while it learns, when it is done, and in every state between.
 
+import { byId, h } from "../../../web/dom.js";
 import { get } from "../basics/api.js";
-import { byId, h } from "../basics/dom.js";
 import { keepingFocus } from "../basics/focus.js";
 import { live } from "../live.js";
 import { speak } from "../notice.js";

@@ -1,9 +1,9 @@
 // The screen `text`: what was read of a text, and how long a model may learn from it.
 
+import { h } from "../../../web/dom.js";
+import { string } from "../../../web/strings.js";
 import { get, Refusal } from "../basics/api.js";
-import { h } from "../basics/dom.js";
 import { sentenceOf } from "../basics/refusals.js";
-import { string } from "../basics/strings.js";
 import { live } from "../live.js";
 import { speak } from "../notice.js";
 import { makeDial } from "./text/dial.js";

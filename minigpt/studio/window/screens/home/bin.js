@@ -1,12 +1,12 @@
 // The bin: models that were deleted, until it is emptied.
 
+import { button, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { number } from "../../../../web/units.js";
 import { post } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
 import { makeCards } from "../../basics/cards.js";
 import { ask } from "../../basics/dialog.js";
-import { button, h } from "../../basics/dom.js";
-import { string } from "../../basics/strings.js";
-import { number } from "../../basics/units.js";
 
 export function makeBin() {
   const list = h("ul", { className: "cards" });

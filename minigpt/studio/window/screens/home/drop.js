@@ -1,12 +1,12 @@
 // Where a text comes in: chosen, dropped, pasted, or the fairy tales.
 
+import { button, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
 import { post, Refusal } from "../../basics/api.js";
 import { ask } from "../../basics/dialog.js";
-import { button, h } from "../../basics/dom.js";
 import { fileOf, filesOf, transferred } from "../../basics/picked.js";
 import { sentenceOf } from "../../basics/refusals.js";
 import { makeSending } from "../../basics/sending.js";
-import { string } from "../../basics/strings.js";
 
 export function makeDrop() {
   const sending = makeSending(openText);

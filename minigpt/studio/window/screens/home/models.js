@@ -1,14 +1,15 @@
 // "Your models": a card for each run, those that learn now too.
 
+import { h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { bytesOf } from "../../../../web/units.js";
+import { dayOf, lettersOf } from "../../basics/amounts.js";
 import { post } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
 import { makeCards } from "../../basics/cards.js";
 import { ask } from "../../basics/dialog.js";
-import { h } from "../../basics/dom.js";
 import { makeMenu } from "../../basics/menu.js";
 import { ACTIVE, stateOf } from "../../basics/runs.js";
-import { string } from "../../basics/strings.js";
-import { bytesOf, dayOf, lettersOf } from "../../basics/units.js";
 
 export function makeModels() {
   const none = h("p", { className: "quiet", hidden: true }, string("home.none"));

@@ -1,11 +1,12 @@
 // The texts from which no model has learned: nobody loses one that was dropped and left.
 
+import { button, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { bytesOf } from "../../../../web/units.js";
+import { dayOf } from "../../basics/amounts.js";
 import { post } from "../../basics/api.js";
 import { makeCards } from "../../basics/cards.js";
 import { ask } from "../../basics/dialog.js";
-import { button, h } from "../../basics/dom.js";
-import { string } from "../../basics/strings.js";
-import { bytesOf, dayOf } from "../../basics/units.js";
 
 export function makeTexts() {
   const list = h("ul", { className: "cards" });

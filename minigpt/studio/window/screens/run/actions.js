@@ -1,12 +1,13 @@
 // What can be done with a run that has learned: learn more, save it, take it along, use it, delete it.
 
+import { button, copied, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { bytesOf } from "../../../../web/units.js";
+import { percent } from "../../basics/amounts.js";
 import { get, post, Refusal } from "../../basics/api.js";
 import { goHomeDeleted } from "../../basics/deleted.js";
-import { button, copied, h } from "../../basics/dom.js";
 import { isBusy, setBusy } from "../../basics/focus.js";
 import { sentenceOf } from "../../basics/refusals.js";
-import { string } from "../../basics/strings.js";
-import { bytesOf, percent } from "../../basics/units.js";
 import { speak } from "../../notice.js";
 import { makeNonsense } from "./nonsense.js";
 

@@ -1,7 +1,7 @@
 // The slider from the first text to the newest. Whoever looks back is left alone: newer texts do not move it.
 
-import { button, h } from "../../basics/dom.js";
-import { string } from "../../basics/strings.js";
+import { button, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
 import { momentOf } from "./words.js";
 
 const PLAY = 20; // seconds from birth to now

@@ -1,12 +1,13 @@
 // The head of a run: its name, what it is doing, how long it has learned, and the buttons of its state.
 
+import { button, byId, fill, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { clockOf } from "../../../../web/units.js";
+import { bothLettersOf, lettersOf, percent, timeOf } from "../../basics/amounts.js";
 import { post, Refusal } from "../../basics/api.js";
-import { button, byId, fill, h } from "../../basics/dom.js";
 import { isBusy, setBusy } from "../../basics/focus.js";
 import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { CANCELLED, stateOf } from "../../basics/runs.js";
-import { string } from "../../basics/strings.js";
-import { bothLettersOf, clockOf, lettersOf, percent, timeOf } from "../../basics/units.js";
 
 const PATIENCE = 30; // seconds of saving, after which "Stop at once" is offered
 

@@ -1,10 +1,11 @@
 // How unsure it is, as a curve: its right edge is the planned end from the start, its height is bits for a byte, which
 // are labelled in letters. The same numbers are in a table.
 
-import { fill, h, scrolling, shape, table } from "../../basics/dom.js";
+import { fill, h, scrolling, shape, table } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { clockOf, durationOf, number } from "../../../../web/units.js";
+import { lettersOf } from "../../basics/amounts.js";
 import { ACTIVE } from "../../basics/runs.js";
-import { string } from "../../basics/strings.js";
-import { clockOf, durationOf, lettersOf, number } from "../../basics/units.js";
 import { guessOf } from "./words.js";
 
 const HEIGHT = 260; // of the picture, in pixels

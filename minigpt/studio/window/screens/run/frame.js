@@ -1,10 +1,10 @@
 // The run's page inside the studio: in a frame without the studio's rights. It is made when it is shown first.
 
+import { button, byId, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { followTheme, themeNow } from "../../../../web/theme.js";
 import { post, Refusal } from "../../basics/api.js";
-import { button, byId, h } from "../../basics/dom.js";
 import { sentenceOf } from "../../basics/refusals.js";
-import { string } from "../../basics/strings.js";
-import { followTheme, themeNow } from "../../basics/theme.js";
 
 const RIGHTS = "allow-scripts allow-forms allow-downloads allow-popups allow-modals";
 const WIDE = matchMedia("(min-width: 761px)"); // narrower ones open the page when somebody asks for it

@@ -1,9 +1,9 @@
 // The beginning of the texts, tinted by how much one head looks at each piece of it. At first it is the head that has
 // changed most.
 
-import { fill, h } from "../../basics/dom.js";
-import { say, string } from "../../basics/strings.js";
-import { percent } from "../../basics/units.js";
+import { fill, h } from "../../../../web/dom.js";
+import { say, string } from "../../../../web/strings.js";
+import { percent } from "../../basics/amounts.js";
 
 const MOST = "most"; // follow the head that has changed most
 

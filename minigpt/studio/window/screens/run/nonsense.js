@@ -1,7 +1,7 @@
 // Why what a small model writes makes little sense.
 
-import { h } from "../../basics/dom.js";
-import { string } from "../../basics/strings.js";
+import { h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
 
 export function makeNonsense() {
   return h(

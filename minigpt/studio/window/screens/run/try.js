@@ -1,8 +1,8 @@
 // Try it: the model writes on from what somebody types, with the weights that were saved last.
 
-import { h } from "../../basics/dom.js";
-import { string } from "../../basics/strings.js";
-import { number } from "../../basics/units.js";
+import { h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { number } from "../../../../web/units.js";
 import { makeWriting } from "../../basics/writing.js";
 
 export function makeTry(record) {

@@ -1,7 +1,7 @@
 // Figures of a training in words.
 
-import { string } from "../../basics/strings.js";
-import { clockOf, number } from "../../basics/units.js";
+import { string } from "../../../../web/strings.js";
+import { clockOf, number } from "../../../../web/units.js";
 
 /** When a row was written: "after 2:14, step 512", or "before its first step". */
 export function momentOf(row) {

@@ -1,10 +1,10 @@
 // What it writes now: always from the same beginning with the same die. Words that are not in the text of the person
 // are underlined.
 
-import { fill, h } from "../../basics/dom.js";
+import { fill, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { number } from "../../../../web/units.js";
 import { ACTIVE } from "../../basics/runs.js";
-import { string } from "../../basics/strings.js";
-import { number } from "../../basics/units.js";
 import { makeChildhood } from "./childhood.js";
 import { makeNonsense } from "./nonsense.js";
 import { momentOf } from "./words.js";

@@ -1,13 +1,14 @@
 // DIAL: how long a model may learn, what to expect of that, and the button that begins it.
 
+import { button, fill, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { durationOf, number } from "../../../../web/units.js";
+import { bothLettersOf, lettersOf, roughly, timeOf } from "../../basics/amounts.js";
 import { post, Refusal } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
-import { button, fill, h } from "../../basics/dom.js";
 import { isBusy, setBusy } from "../../basics/focus.js";
 import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { ACTIVE } from "../../basics/runs.js";
-import { string } from "../../basics/strings.js";
-import { bothLettersOf, durationOf, lettersOf, number, roughly, timeOf } from "../../basics/units.js";
 import { makeMore } from "./more.js";
 
 /** Minutes that can be chosen, as plans.json has them. */

@@ -1,10 +1,10 @@
 // "More": every setting of a training with its help. A change is stored with the text at once, and planned for.
 
+import { button, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { number } from "../../../../web/units.js";
 import { post, Refusal } from "../../basics/api.js";
-import { button, h } from "../../basics/dom.js";
 import { sentenceOf } from "../../basics/refusals.js";
-import { string } from "../../basics/strings.js";
-import { number } from "../../basics/units.js";
 
 const LAST = "minigpt-studio-settings"; // of the last text that had some, kept by the browser
 

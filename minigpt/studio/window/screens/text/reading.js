@@ -1,15 +1,16 @@
 // READ: the files of a text, what was read in them, what was left out.
 
+import { button, fill, h } from "../../../../web/dom.js";
+import { string } from "../../../../web/strings.js";
+import { bytesOf, number } from "../../../../web/units.js";
+import { percent } from "../../basics/amounts.js";
 import { post } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
 import { goHomeDeleted } from "../../basics/deleted.js";
 import { ask } from "../../basics/dialog.js";
-import { button, fill, h } from "../../basics/dom.js";
 import { filesOf, transferred } from "../../basics/picked.js";
 import { problemOf } from "../../basics/refusals.js";
 import { makeSending } from "../../basics/sending.js";
-import { string } from "../../basics/strings.js";
-import { bytesOf, number, percent } from "../../basics/units.js";
 
 const MOST_FILES = 3; // more are behind a summary
 const MOST_SHOWN = 8; // rows of what was left out, and of notes

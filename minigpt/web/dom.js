@@ -1,4 +1,4 @@
-// Small helpers of all views: elements, numbers in words, the colours of the scale.
+// Elements: made, filled, reached with the keyboard. Every file that shows something uses these.
 
 /** An element with properties, attributes ("aria-label"), listeners (onclick) and CSS variables ("--x"). */
 export function h(tag, properties = {}, ...children) {
@@ -37,37 +37,6 @@ export function button(label, onclick, properties = {}) {
   return h("button", { type: "button", onclick, ...properties }, label);
 }
 
-/** A number of the model on the screen: `value` exactly, `shown` as it is read. `about` says which number it is:
- * the kinds are probability, whole (with all heads on), after (temperature and filters), bits, entropy, weight, part,
- * parts (a sum of several), logit, rank, word, without, lens, divergence, norm, unit, similarity, cell (the weight of
- * any row of a window), and the numbers of "By numbers": query, key, value, product (q · k), score, context, joined,
- * output, stream, added (the length of the output). A test computes each with the glass engine. */
-export function fact(what, value, about, shown) {
-  const marks = { className: "fact", value, "data-what": what, "data-about": JSON.stringify(about) };
-  return h("data", marks, shown);
-}
-
-/** The same of a chance, which is read in percent. */
-export function chance(what, p, about) {
-  return fact(what, p, about, percent(p));
-}
-
-export const paragraph = (...content) => h("p", {}, ...content);
-
-export function percent(p) {
-  if (p >= 0.9995 || p === 0) return `${(100 * p).toFixed(0)} %`;
-  return p < 0.0001 ? "< 0.01 %" : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)} %`;
-}
-
-export function number(x, digits = 2) {
-  return x.toFixed(digits).replace("-", "−");
-}
-
-/** A number with its sign. */
-export function signed(x) {
-  return x > 0 ? `+${number(x)}` : number(x);
-}
-
 /** The focus moves with the arrow keys inside `element`; one child alone is in the tab order.
  * `step(key, index, items)` gives the index to go to, or undefined. */
 export function roving(element, selector, step) {
@@ -85,24 +54,6 @@ export function roving(element, selector, step) {
 export function inGrid(key, at, columns) {
   const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
   return key in steps ? at + steps[key] : undefined;
-}
-
-/** Draw weights (rows, columns), from 0 to 1, each a pixel; what no row may look at stays empty. */
-export function paint(canvas, rows, columns, weightAt) {
-  const style = getComputedStyle(document.documentElement);
-  const [low, high] = ["--low", "--high"].map((name) => style.getPropertyValue(name).split(" ").map(Number));
-  Object.assign(canvas, { width: columns, height: rows });
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(columns, rows);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column <= Math.min(row, columns - 1); column++) {
-      const at = 4 * (row * columns + column);
-      const weight = weightAt(row, column);
-      for (let c = 0; c < 3; c++) image.data[at + c] = low[c] + (high[c] - low[c]) * weight;
-      image.data[at + 3] = 255;
-    }
-  }
-  context.putImageData(image, 0, 0);
 }
 
 /** Turns of asking: only the answer to the last question counts. */

@@ -1,4 +1,7 @@
-// Chances: what the model's logits say of each token, as numbers from 0 to 1.
+// The numbers of the model: chances, from 0 to 1, that its logits are, and how each number stands on the screen.
+
+import { h } from "../../web/dom.js";
+import { number } from "../../web/units.js";
 
 /** softmax, where -Infinity gives 0. */
 export function probabilities(logits) {
@@ -43,4 +46,30 @@ export function divergence(whole, less) {
     0,
     bits.reduce((a, b) => a + b),
   );
+}
+
+/** A number of the model on the screen: `value` exactly, `shown` as it is read. `about` says which number it is:
+ * the kinds are probability, whole (with all heads on), after (temperature and filters), bits, entropy, weight, part,
+ * parts (a sum of several), logit, rank, word, without, lens, divergence, norm, unit, similarity, cell (the weight of
+ * any row of a window), and the numbers of "By numbers": query, key, value, product (q · k), score, context, joined,
+ * output, stream, added (the length of the output). A test computes each with the glass engine. */
+export function fact(what, value, about, shown) {
+  const marks = { className: "fact", value, "data-what": what, "data-about": JSON.stringify(about) };
+  return h("data", marks, shown);
+}
+
+/** The same of a chance, which is read in percent. */
+export function chance(what, p, about) {
+  return fact(what, p, about, percent(p));
+}
+
+/** A chance as it is read: "12.3 %". */
+export function percent(p) {
+  if (p >= 0.9995 || p === 0) return `${(100 * p).toFixed(0)} %`;
+  return p < 0.0001 ? "< 0.01 %" : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)} %`;
+}
+
+/** A number with two digits and its sign. */
+export function signed(x) {
+  return x > 0 ? `+${number(x, 2)}` : number(x, 2);
 }

@@ -1,11 +1,12 @@
-// Every sentence and label of the window, from strings/en.json. {name} stands for something that is filled in: a
-// number, a name, an element.
+// Every sentence and label on the screen, by its name, such as "home.drop". They are in tables, files of JSON: one here
+// for what page and window both say, and one of each. {name} stands for something that is filled in: a number, a name,
+// an element.
 
-let strings = {};
+const strings = {}; // by group and name
 
-export async function loadStrings() {
-  const answer = await fetch("/static/strings/en.json");
-  strings = await answer.json();
+/** Take in a table. */
+export function addStrings(table) {
+  Object.assign(strings, table);
 }
 
 /** Whether there is a string with this name. */
@@ -14,7 +15,7 @@ export function hasString(name) {
   return strings[group]?.[key] !== undefined;
 }
 
-/** The string with this name, such as "home.drop", each {value} filled in. */
+/** The string with this name, each {value} filled in. */
 export function string(name, values = {}) {
   return say(name, values).join("");
 }
