@@ -46,13 +46,6 @@ def save_weights(
     save_tensors(weights_of(model), path, metadata_of(about))
 
 
-def saved_name(model: "nn.Module") -> str:
-    """The name of a network in its files: "GPT", or what it is instead."""
-    from ..generation.torch_gpt import network_name
-
-    return network_name(model)
-
-
 def metadata_of(about: dict[str, Any]) -> dict[str, str]:
     """The metadata of a weights file that says `about` of itself."""
     return {_ABOUT: json.dumps(about)}
@@ -63,6 +56,7 @@ def load_weights(model: "nn.Module", path: Path) -> None:
     saved buffers. UserError if they do not fit or are damaged; the network then stays as it was."""
     import torch
 
+    from ..generation.torch_gpt import network_name
     from ..system.networks import tensors_of
 
     try:
@@ -82,7 +76,7 @@ def load_weights(model: "nn.Module", path: Path) -> None:
         here = expected.get(different, "not there")
         raise UserError(
             f"{path} holds the weights of {read_network(path)}, which do not fit this "
-            f"{saved_name(model)}: {different} is {there} in the file, {here} in the network"
+            f"{network_name(model)}: {different} is {there} in the file, {here} in the network"
         )
 
     with torch.no_grad():

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ _UNFINISHED = re.compile(r"\.new-(?:[0-9a-f]{12}-)?(.+)", re.DOTALL)
 
 def write_text(text: str, path: Path) -> None:
     """Write a text file, whole or not at all; the same bytes on every system."""
-    replace(path, lambda new: new.write_text(text, encoding="utf-8", newline="\n"))
+    write = partial(Path.write_text, data=text, encoding="utf-8", newline="\n")
+    replace(path, write)
 
 
-def replace(
-    path: Path, write: Callable[[Path], Any], make_room: Callable[[], None] = lambda: None
-) -> None:
-    """Let `write` fill a new file, sync it to disk and, after `make_room`, rename it to `path`. If
-    that fails, the file at `path` stays as it was, and OSError with its name is raised."""
+def replace(path: Path, write: Callable[[Path], Any], *, keep_as: Path | None = None) -> None:
+    """Let `write` fill a new file, sync it to disk and rename it to `path`. If that fails, the file
+    at `path` stays as it was, and OSError with its name is raised. With `keep_as` the file that was
+    there is kept by that name: at every moment one of the two is there."""
     problem = name_problem(path)
     if problem is not None:
         raise OSError(errno.EINVAL, problem, str(path))
@@ -35,7 +36,8 @@ def replace(
         with open(new, "rb+") as file:
             os.fsync(file.fileno())
 
-        make_room()
+        if keep_as is not None and path.exists():
+            rename(path, keep_as)
         rename(new, path)
         if os.name == "posix":  # make the renaming outlast a crash of the machine
             descriptor = os.open(path.parent, os.O_RDONLY)

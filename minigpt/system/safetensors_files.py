@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,13 @@ def save_tensors(
     tensors: Mapping[str, Any],
     path: Path,
     metadata: dict[str, str],
-    make_room: Callable[[], None] = lambda: None,
+    *,
+    keep_as: Path | None = None,
 ) -> None:
-    """Write a safetensors file, whole or not at all; for `make_room` see
+    """Write a safetensors file, whole or not at all; for `keep_as` see
     :func:`minigpt.system.atomic.replace`."""
-    replace(path, lambda new: write_tensors(tensors, new, metadata), make_room)
+    write = partial(write_tensors, tensors, metadata=metadata)
+    replace(path, write, keep_as=keep_as)
 
 
 def write_tensors(
