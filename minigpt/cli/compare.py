@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
 from ..config import EvaluationConfig, ReadingConfig
-from ..generation.results import percent
+from ..system.shown import percent
 from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, terminal_width, write
 

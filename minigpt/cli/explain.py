@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, TypeVar
 
 from .. import UserError
-from ..generation.results import Token, percent, visible
+from ..generation.results import Token
 from ..system.commands import command
-from ..system.shown import plural
+from ..system.shown import percent, plural, visible
 from .generate import read_prompt, token_name
 from .options import Parser, add_model, chosen_model, typed_model
 from .terminal import print_message, write

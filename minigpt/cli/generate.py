@@ -14,9 +14,9 @@ from .. import UserError
 from ..config import InferenceConfig, SampleConfig, check_given
 from ..config.checked import is_utf8
 from ..devices.memory import enough_memory
-from ..generation.results import Step, Token, percent, visible
+from ..generation.results import Step, Token
 from ..system.platforms import end_of_input, quote
-from ..system.shown import plural
+from ..system.shown import percent, plural, visible
 from .interactive import Session, TalkSession, Task, hold
 from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
 from .terminal import print_message, write, write_steps

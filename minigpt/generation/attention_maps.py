@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import UserError
-from .results import visible
+from ..system.shown import visible
 from .writer import Writer
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .. import UserError
 from .numpy_gpt import Cache, Heads, NumpyGPT
-from .scoring import log_softmax
+from .sampler import log_softmax
 from .window import Array, TokenIds
 
 BIAS = "bias"

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-_MARKS = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
-
 # max_new_tokens were written, the model ended the text, or a stop string was written.
 StopReason = Literal["length", "end_of_text", "stop"]
 
@@ -74,18 +72,3 @@ class Score:
         """Compares across tokenizers; 0 for an empty text."""
         size = sum(len(token.bytes) for token in self.tokens)
         return -self.log_probability / math.log(2) / max(size, 1)
-
-
-def visible(token: bytes) -> str:
-    r"""A token to look at: ␣ for a space, ↵ a new line, ⇥ a tab, \xe2 a byte of a character."""
-    text = token.decode("utf-8", errors="backslashreplace").translate(_MARKS)
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def percent(probability: float) -> str:
-    """A probability in two digits or so: 83%, 2.4%, <0.1%."""
-    if probability < 0.001:
-        return "<0.1%"
-    if probability < 0.0995:  # else it would be shown as 10.0%
-        return f"{probability:.1%}"
-    return f"{probability:.0%}"

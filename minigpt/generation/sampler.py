@@ -1,4 +1,5 @@
-"""From logits to tokens: filters, which are pure functions of logits, then a draw; in numpy.
+"""From logits to tokens: filters, which are pure functions of logits, then a draw; and to the
+log-probabilities of tokens, at temperature 1 and before any filter. All in numpy.
 
 `TokenSampler` does what a SampleConfig asks for, in the order of transformers: a bias,
 repetition penalty, presence and frequency penalties, temperature, top k, top p, min p.
@@ -70,6 +71,31 @@ class TokenSampler:
                 frequency=config.frequency_penalty,
             )
         return logits
+
+
+# Log-probabilities
+
+
+def log_softmax(logits: Array) -> Array:
+    """``x - log(sum(exp(x)))`` over the last axis: log-probabilities, in nats."""
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def nats_of(logits: Array, tokens: TokenIds) -> Array:
+    """The log-probabilities of tokens ``(n,)`` under logits ``(n, vocab_size)``, in nats."""
+    return log_softmax(logits)[np.arange(len(tokens)), tokens]
+
+
+def likeliest(logits: Array, k: int) -> Iterator[tuple[list[int], list[float]]]:
+    """For each row of logits ``(n, vocab_size)`` the ids of its k likeliest tokens, likeliest
+    first, of equals the smallest id first, and their log-probabilities."""
+    k = min(k, logits.shape[-1])
+    for row, nats in zip(logits, log_softmax(logits), strict=True):
+        least = np.partition(row, -k)[-k]  # only what is wanted is sorted
+        kept = np.flatnonzero(row >= least)  # k, or more with equals
+        ids = kept[np.argsort(-row[kept], kind="stable")[:k]]
+        yield ids.tolist(), nats[ids].tolist()
 
 
 # Filters: logits (..., vocab_size) to logits of the same shape, -inf for tokens that are left out.

@@ -17,14 +17,13 @@ from ..data.copies import Copies, copies
 from ..data.corpus import Part
 from ..data.dialogue import Dialogue
 from ..tokenizer import Tokenizer
-from . import scoring
 from .continuation import Continuation
 from .explanation import Explanation, explain_token
 from .numpy_gpt import NumpyGPT
 from .processors import Processor, ProcessorChain
 from .results import Sample, Score, Step, Token
-from .sampler import TokenSampler
-from .window import Array, Window
+from .sampler import TokenSampler, likeliest, nats_of
+from .window import Array, Engine, Window
 
 if TYPE_CHECKING:
     from ..model import GPT
@@ -197,7 +196,7 @@ class Writer:
             processed = logits if processors is None else processors(logits, unfinished)
             tokens = sampler(processed)  # (samples,)
             if log_probabilities:
-                nats = scoring.log_probabilities(logits, tokens).tolist()
+                nats = nats_of(logits, tokens).tolist()
             if alternatives:
                 likeliest = self.likeliest(logits, alternatives)
 
@@ -228,7 +227,7 @@ class Writer:
         context is read in windows that overlap by half, so that the tokens of every later window
         see at least half a context."""
         ids = self.tokenizer.encode(text)
-        nats = scoring.score(self.engine, [self.first_token(), *ids])
+        nats = _score(self.engine, [self.first_token(), *ids])
         return Score(self._tokens(ids, nats))
 
     def copied(self, *texts: str) -> Copies:
@@ -272,7 +271,7 @@ class Writer:
         the smallest ids."""
         if k == 0:
             return [()] * len(logits)
-        return [self._tokens(ids, nats) for ids, nats in scoring.likeliest(logits, k)]
+        return [self._tokens(ids, nats) for ids, nats in likeliest(logits, k)]
 
     def _tokens(self, ids: list[int], nats: list[float]) -> tuple[Token, ...]:
         return tuple(
@@ -312,6 +311,26 @@ class Writer:
             if other_bytes or (is_separator and not self.knows_documents):
                 bias[token_id] = -np.inf
         return bias
+
+
+def _score(engine: Engine, ids: Sequence[int]) -> list[float]:
+    """The log-probability of each token but the first, given those before it, in nats.
+
+    The first window predicts as many tokens as it holds. Each later window overlaps by half with
+    the one before, and predicts the tokens that follow those of its own later half."""
+    context_length = engine.context_length
+    found: list[float] = []  # found[i] is the log-probability of ids[i + 1]
+    while len(found) < len(ids) - 1:
+        # The window is ids[start:end]; it predicts the tokens that follow each of ids[known:end].
+        known = len(found)
+        new = context_length - context_length // 2 if found else context_length
+        end = min(known + new, len(ids) - 1)
+        start = max(end - context_length, 0)
+
+        logits = engine(np.array([ids[start:end]]))[0, known - start :]  # (new, vocab_size)
+        predicted = np.array(ids[known + 1 : end + 1])  # (new,)
+        found += nats_of(logits, predicted).tolist()
+    return found
 
 
 def _sample(prompt: str, steps: list[Step], with_nats: bool, *, seconds: float) -> Sample:

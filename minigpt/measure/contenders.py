@@ -13,11 +13,11 @@ from ..config import EvaluationConfig
 from ..data.batches import Window, windows_of_stream
 from ..data.corpus import Corpus, Part
 from ..data.counting import ORDER, CountingModel
-from ..generation.results import visible
-from ..generation.scoring import likeliest
+from ..generation.sampler import likeliest
 from ..generation.torch_gpt import TorchGPT
 from ..generation.window import Array, TokenIds
 from ..runs.found import FoundModel
+from ..system.shown import visible
 from ..tokenizer import UnknownCharacter
 from ..training.evaluation import Evaluation, Predictions, Totals, evaluation_of, predictions
 from .common_pieces import PredictedToken

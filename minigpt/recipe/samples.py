@@ -10,11 +10,10 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..generation.results import visible
 from ..generation.torch_gpt import glass_of, network_name
 from ..measure.copied import writer_of
 from ..system.networks import evaluating
-from ..system.shown import plural
+from ..system.shown import plural, visible
 from ..training.callbacks import Figures, Training
 from ..training.messages import say_text_of_a_model
 from .result import first_words

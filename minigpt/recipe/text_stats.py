@@ -15,7 +15,7 @@ from ..data.batches import windows_side_by_side
 from ..data.corpus import Part, encode
 from ..data.counting import CountingModel
 from ..data.source import Source, split
-from ..generation.scoring import log_probabilities
+from ..generation.sampler import nats_of
 from ..runs.found import FoundModel
 from ..tokenizer.bpe import train_bpe
 
@@ -274,7 +274,7 @@ def seen_by(
     for i in order:
         inputs, targets = windows[i]  # each (T,)
         logits = glass(inputs[None])[0]  # (T, vocab_size)
-        nats -= float(log_probabilities(logits, targets).sum())
+        nats -= float(nats_of(logits, targets).sum())
         size += int(byte_lengths[targets].sum())
         if clock() > end:
             break

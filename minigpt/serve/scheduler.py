@@ -12,7 +12,7 @@ from collections import Counter, defaultdict, deque
 import numpy as np
 
 from ..generation.results import Step
-from ..generation.scoring import log_probabilities
+from ..generation.sampler import nats_of
 from ..generation.window import Array
 from ..generation.writer import Writer
 from .jobs import ApiError, Job, News, Text, told
@@ -173,7 +173,7 @@ class Scheduler:
 
     def _score(self, text: Text, ids: list[int], logits: Array) -> None:
         """Tell how likely tokens of a prompt are, by their logits ``(n, vocab_size)``."""
-        nats = log_probabilities(logits, np.array(ids)).tolist()
+        nats = nats_of(logits, np.array(ids)).tolist()
         tops = self.writer.likeliest(logits, text.job.order.logprobs or 0)
         for token_id, log_probability, alternatives in zip(ids, nats, tops, strict=True):
             step = told(token_id, log_probability=log_probability, alternatives=alternatives)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from minigpt.cli.generate import percent, show_tokens, token_line
-from minigpt.generation.results import Step, Token, visible
+from minigpt.generation.results import Step, Token
+from minigpt.system.shown import visible
 from minigpt.tokenizer import CharacterTokenizer
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from minigpt.generation.explanation import Explanation, explain_token
 from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, gelu, silu
-from minigpt.generation.sampler import filtered, keep_top_k, penalise_repetition
-from minigpt.generation.scoring import log_softmax
+from minigpt.generation.sampler import filtered, keep_top_k, log_softmax, penalise_repetition
 from minigpt.generation.window import Array
 
 Head = tuple[int, int]  # layer and head, from 0

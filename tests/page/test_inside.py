@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from minigpt.generation.scoring import log_softmax
+from minigpt.generation.sampler import log_softmax
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigpt.generation.scoring import log_softmax
+from minigpt.generation.sampler import log_softmax
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 

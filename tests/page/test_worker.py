@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.generation.scoring import log_softmax
+from minigpt.generation.sampler import log_softmax
 from minigpt.generation.writer import Writer
 from minigpt.page.build import page_model
 from minigpt.runs.found import FoundModel

@@ -16,7 +16,7 @@ import pytest
 
 import minigpt
 from minigpt.generation.results import Step
-from minigpt.generation.scoring import log_probabilities
+from minigpt.generation.sampler import nats_of
 from minigpt.generation.writer import Writer
 
 from .conftest import Local
@@ -285,7 +285,7 @@ def test_a_long_prompt_is_read_in_parts_while_others_write(
         ids = scored.prompts[0][1]
         logits = writer.glass(np.array([ids[:-1]]))[0]
         assert first is None and len(ids) > 9
-        np.testing.assert_allclose(told, log_probabilities(logits, np.array(ids[1:])), rtol=1e-5)
+        np.testing.assert_allclose(told, nats_of(logits, np.array(ids[1:])), rtol=1e-5)
 
     by_hand(check)
 

@@ -24,7 +24,6 @@ from minigpt.data.batches import windows_of_stream, windows_side_by_side
 from minigpt.data.counting import CountingModel
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
-from minigpt.generation import scoring
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.measure import evaluate as evaluate_module
 from minigpt.model import GPT
@@ -245,7 +244,9 @@ def test_windows_that_overlap_by_half_give_what_the_writer_gives(
     """Of as many tokens as fill windows; it reads the rest with more before them."""
     run, writer = load_run(tiny_run), minigpt.load(tiny_run)
     ids = [writer.first_token(), *run.tokenizer.encode(text.read_text())][: 16 + 8 * 20 + 1]
-    expected = -np.mean(scoring.score(writer.engine, ids))
+    score = writer.score(run.tokenizer.decode(ids[1:]))
+    assert [token.id for token in score.tokens] == ids[1:]
+    expected = -score.log_probability / len(score.tokens)
     lengths = torch.tensor(run.tokenizer.byte_lengths())
     windows = windows_of_stream([np.array(ids)], 16, stride=8)
     result = evaluate_windows(run.model, windows, lengths, context_length=16, stride=8)
