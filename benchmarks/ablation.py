@@ -44,9 +44,8 @@ from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned, plan
 from minigpt.recipe.text_stats import TextStats, measure_text
 from minigpt.training import trainer
-from minigpt.training.candidates import Candidate
 from minigpt.training.checkpoint import Learner, TrainingState
-from minigpt.training.evaluation import Validation
+from minigpt.training.evaluation import Candidate, Validation
 from minigpt.training.precision import choose_precision
 from minigpt.training.step import BatchResult, GradientDescent
 from minigpt.training.weights import WeightAverage

@@ -26,7 +26,7 @@ from minigpt.runs import journal
 from minigpt.runs.folder import NEARLY, read_config
 from minigpt.serve.settings import BODY, CLIENTS_OF_A_TEXT, GRACE, PATIENCE, Order, ServeConfig
 from minigpt.studio.texts import planning, reading, store
-from minigpt.training import candidates, compilation, weights
+from minigpt.training import compilation, evaluation, weights
 
 from .conftest import real_base_folder
 
@@ -116,7 +116,7 @@ PROMISES = {
     ],
     "docs/training.md": [
         f"It takes the base if that should end at least {1 - tuning._CLEARLY:.0%} lower.",
-        f"at {part(candidates._FINE)}s of the way",
+        f"at {part(evaluation._FINE)}s of the way",
         f"the farthest whose loss is within {NEARLY:.1%} of the lowest",
         f"is the largest of {word(len(rules.SIZES))} that passes two tests. The smallest has width "
         f"{smallest.emb_dim} and {smallest.num_layers} layers, the largest width "

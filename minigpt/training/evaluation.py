@@ -1,4 +1,5 @@
-"""How well a model predicts a text: nats a token, and bits a byte of the original text.
+"""How well a model predicts a text: nats a token, and bits a byte of the original text. And, in a
+training, which weights are evaluated, and kept if they are the best so far.
 
 A training evaluates on windows of its validation text, `measure/evaluate.py` on those of text files
 of any size. What a window's targets do not count, an evaluation does not count either.
@@ -7,8 +8,8 @@ of any size. What a window's targets do not count, an evaluation does not count 
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -17,14 +18,22 @@ from torch import Tensor, nn
 from .. import UserError
 from ..config import EvaluationConfig, TrainConfig
 from ..data.batches import Batch, Batches, Window, batch_of
+from ..runs.folder import NEARLY
 from ..system.networks import evaluating
 from . import distributed, workers
-from .checkpoint import TrainingState
+from .checkpoint import Learner, TrainingState
 from .loss import token_cross_entropy
 from .precision import autocast, dtype_of
 from .schedule import Pace
+from .weights import Weights
 
 _FEWEST_WINDOWS = 4  # to evaluate on
+
+# Of the way from the first weights of a training to the trained ones
+_COARSE = (1.0, 0.75, 0.5, 0.25)  # shares that are tried first
+_FINE = 0.125  # so much less and so much more than the best of these is tried next
+SHARES_TRIED = len(_COARSE) + 2
+_TOKENS = (1024, 4096)  # that each share is tried on, at least and at most
 
 
 @dataclass(frozen=True)
@@ -78,10 +87,6 @@ class Validation:
         """How many tokens an evaluation on at most `max_tokens` reads, counted or not."""
         return sum(len(inputs) for inputs, _ in self._batches.validation(max_tokens))
 
-    def seconds(self, max_tokens: int) -> float:
-        """The seconds that an evaluation on at most `max_tokens` takes; 0 before :meth:`plan`."""
-        return self._seconds_per_token * self.count(max_tokens)
-
     def plan(self, state: TrainingState, config: TrainConfig, pace: Pace) -> None:
         """Measure how long an evaluation takes. In a new training by time, choose how many tokens
         to evaluate on, so that all evaluations together take a tenth of it."""
@@ -104,6 +109,15 @@ class Validation:
             affordable = max(fewest, int(seconds / self._seconds_per_token))
             state.eval_tokens = min(config.eval_tokens, affordable)
 
+    def seconds_at_end(self, learner: Learner, max_tokens: int) -> float:
+        """The seconds that all evaluations at the end take, each on at most `max_tokens`, those of
+        shares of the way apart; after :meth:`plan`."""
+        tokens = self.count(max_tokens)
+        if learner.first is None:
+            return self._seconds_per_token * 2 * tokens
+        of_a_share = self.count(tokens_to_search(tokens))
+        return self._seconds_per_token * (3 * tokens + SHARES_TRIED * of_a_share)
+
     def _evaluate(self, windows: Iterable[Window]) -> Evaluation:
         result = evaluate_windows(
             self._model,
@@ -116,6 +130,83 @@ class Validation:
         if result.tokens == 0:
             raise UserError("no token of the text to validate on counts", kind="too_short")
         return result
+
+
+# Which weights are the best
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Weights, and how good they are."""
+
+    weights: Weights
+    result: Evaluation
+    # How far these lie on the way from the first weights (0) to the trained ones (1); None if no
+    # weights on that line were tried.
+    share: float | None = None
+
+
+def best_candidate(learner: Learner, validation: Validation, state: TrainingState) -> Candidate:
+    """The weights with the lowest loss, on the tokens of every evaluation.
+
+    An evaluation is of the average over the latest steps. At the end the last weights are
+    evaluated, too: they are better where a model is still learning fast. A training that has its
+    first weights still then also tries the straight line from these to the better of the two. A
+    model that is trained further on a small text gains what the text teaches and loses some of what
+    it knew: between both ends it often predicts better than at either ("Robust fine-tuning of
+    zero-shot models", Wortsman et al. 2022: WiSE-FT).
+    """
+    first = learner.first
+
+    def evaluated(weights: Weights, max_tokens: int) -> Candidate:
+        with weights.in_place(learner.model):
+            return Candidate(weights, validation.evaluate(max_tokens))
+
+    average = evaluated(learner.average, state.eval_tokens)
+    if not state.finished:
+        return average
+
+    last = evaluated(Weights.trained(learner.model), state.eval_tokens)  # which it has already
+    trained = last if last.result.loss < average.result.loss else average
+    if first is None:
+        return trained
+
+    few_tokens = tokens_to_search(validation.count(state.eval_tokens))
+
+    def loss_at(share: float) -> float:
+        return evaluated(first.lerp(trained.weights, share), few_tokens).result.loss
+
+    share = best_share(loss_at)
+    if share < 1.0:
+        between = evaluated(first.lerp(trained.weights, share), state.eval_tokens)
+        if between.result.loss < trained.result.loss:
+            return replace(between, share=share)
+    return replace(trained, share=1.0)
+
+
+def best_share(loss_at: Callable[[float], float]) -> float:
+    """The largest share of the way that has nearly the lowest loss.
+
+    The lowest is sought among the eighths above 0, and found if the loss has a single minimum on
+    the line. The farther a share is from the first weights, the more the model writes as its text
+    does; near the minimum the loss hardly tells the shares apart.
+    """
+    losses = {share: loss_at(share) for share in _COARSE}
+    best = min(losses, key=losses.__getitem__)
+    for share in (best + _FINE, best - _FINE):
+        if share < 1.0:
+            losses[share] = loss_at(share)
+
+    lowest = min(losses.values())
+    nearly = [share for share, loss in losses.items() if loss <= (1.0 + NEARLY) * lowest]
+    return max(nearly, default=1.0)  # empty if the losses are nan
+
+
+def tokens_to_search(evaluated: int) -> int:
+    """On how many tokens each share is tried, if an evaluation is made on `evaluated`: on half of
+    them, within limits. All shares are tried on the same tokens, so few suffice to compare them."""
+    fewest, most = _TOKENS
+    return min(max(evaluated // 2, fewest), most)
 
 
 # Windows of any text

@@ -27,8 +27,8 @@ from ..system.networks import tensors_of, unwrapped
 from ..system.platforms import is_windows, quote_path, rename, why_not_written
 from . import distributed
 from .checkpoint import Learner, TrainingState, load_checkpoint, save_checkpoint
-from .divergence import check_weights
 from .interruption import Interrupted
+from .loss import check_weights
 from .messages import say
 from .weights import Weights
 

@@ -15,7 +15,7 @@ from torch import nn
 from ..runs.folder import KEPT, kept_file, kept_steps
 from ..runs.weights import save_weights
 from .callbacks import Figures, Training
-from .divergence import Diverged, check_weights
+from .loss import Diverged, check_weights
 
 
 class KeptWeights:

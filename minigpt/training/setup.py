@@ -32,26 +32,21 @@ def check_batch(batch_size: int) -> None:
 
 def config_for(model: nn.Module, config: TrainConfig) -> tuple[TrainConfig, torch.device]:
     """The config with nothing left "auto" but to compile, as it is for this model; and the device
-    that the model is trained on. "auto" is the one that it is on, if that is not a CPU."""
-    config = as_lesson(config)
+    that the model is trained on. "auto" is the one that it is on, if that is not a CPU.
+
+    A lesson has the settings that all lessons share: it is a training whose losses are the same on
+    every laptop, to the third digit. It computes in float32 with one thread, since a sum that
+    several threads share out is rounded otherwise, and it is as many steps long as the plan says,
+    however long they take. Processors of different makers still round a little differently.
+    """
+    if config.lesson:
+        config = replace(config, **LESSON)
+
     device = next(model.parameters()).device
     stays = config.device == "auto" and device.type != "cpu" and distributed.world_size() == 1
     if not stays:
         device = distributed.device_of_rank(config.device)
     return resolved(config, device, is_gpt=type(model) is GPT), device
-
-
-def as_lesson(config: TrainConfig) -> TrainConfig:
-    """The config of a lesson with the settings that all lessons share; any other as it is.
-
-    A lesson is a training whose losses are the same on every laptop, to the third digit. It
-    computes in float32 with one thread, since a sum that several threads share out is rounded
-    otherwise, and it is as many steps long as the plan says, however long they take. Processors of
-    different makers still round a little differently.
-    """
-    if not config.lesson:
-        return config
-    return replace(config, **LESSON)
 
 
 def context_length_of(model: nn.Module, given: int | None) -> int:

@@ -18,8 +18,7 @@ from ..data.batches import Batch, Batches
 from . import distributed, workers
 from .checkpoint import Learner, TrainingState
 from .compilation import compile_for_training
-from .divergence import check_finite, check_growth
-from .loss import Loss, LossFunction, check_minimised
+from .loss import Loss, LossFunction, check_finite, check_growth, check_minimised
 from .optimizer import optimized, set_rates
 from .precision import STEPS_TO_DOUBLE, autocast, dtype_of
 from .schedule import Schedule, rise_and_fall, smoothed

@@ -18,13 +18,11 @@ from ..runs.listing import Run
 from ..system.networks import evaluating
 from . import distributed
 from .callbacks import CallbackList, Figures
-from .candidates import best_candidate, seconds_at_end
 from .checkpoint import Learner, TrainingState
-from .divergence import Diverged, advice, check_finite, check_weights
-from .evaluation import Validation
+from .evaluation import Validation, best_candidate
 from .folder import RunFolder
 from .interruption import GracefulStop, Interrupted
-from .loss import LossFunction
+from .loss import Diverged, LossFunction, advice, check_finite, check_weights
 from .optimizer import OptimizersOf, chosen_optimizers
 from .reports import usual_callbacks
 from .schedule import Pace, Schedule
@@ -216,7 +214,7 @@ class Trainer:
         """Find out how much time there is, and tell that the first step comes next."""
         state = self.state
         self._validation.plan(state, self.config, self._pace)
-        at_end = seconds_at_end(self._learner, self._validation, state.eval_tokens)
+        at_end = self._validation.seconds_at_end(self._learner, state.eval_tokens)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         self._pace.begin(state.seconds, at_end, parameters)
 

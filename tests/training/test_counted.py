@@ -25,8 +25,14 @@ from minigpt.runs.folder import read_metrics
 from minigpt.runs.weights import read_best
 from minigpt.tokenizer import CharacterTokenizer, Tokenizer, make_tokenizer
 from minigpt.training import distributed
-from minigpt.training.checkpoint import TrainingState
-from minigpt.training.evaluation import Totals, Validation, evaluate_windows, predictions
+from minigpt.training.checkpoint import Learner, TrainingState
+from minigpt.training.evaluation import (
+    Totals,
+    Validation,
+    best_candidate,
+    evaluate_windows,
+    predictions,
+)
 from minigpt.training.loss import Loss, token_cross_entropy
 from minigpt.training.schedule import Pace
 from minigpt.training.step import BatchResult, set_gradients
@@ -144,10 +150,11 @@ def test_the_time_of_an_evaluation_is_reckoned_by_the_tokens_that_it_reads(
     validation = Validation(model, batches, config, context_length=16, byte_lengths=lengths)
     pace = Pace(config, deadline=0.0, steps_in_epoch=100, tokens_per_step=32)
     validation.plan(TrainingState(), config, pace)
+    learner = Learner.of(model, [], config)
     for most in (40, 2000):
         before = Clock.seconds
-        validation.evaluate(most)
-        assert validation.seconds(most) == Clock.seconds - before
+        best_candidate(learner, validation, TrainingState(eval_tokens=most, finished=True))
+        assert validation.seconds_at_end(learner, most) == Clock.seconds - before
 
 
 def test_an_evaluation_of_nothing_is_never_the_best(workplace: Path) -> None:

@@ -21,9 +21,14 @@ from minigpt.data.token_cache import prepare_tokens
 from minigpt.model import GPT
 from minigpt.runs.folder import CHECKPOINT, METRICS, NEARLY, WEIGHTS, kept_row, read_metrics
 from minigpt.runs.found import load_run
-from minigpt.training.candidates import SHARES_TRIED, best_share, tokens_to_search
-from minigpt.training.checkpoint import LAST, read_state
-from minigpt.training.evaluation import evaluate_windows
+from minigpt.training.checkpoint import LAST, TrainingState, read_state
+from minigpt.training.evaluation import (
+    SHARES_TRIED,
+    Validation,
+    best_share,
+    evaluate_windows,
+    tokens_to_search,
+)
 from minigpt.training.schedule import Pace
 from minigpt.training.weights import Weights
 from tests.conftest import some_text
@@ -203,8 +208,14 @@ def test_time_is_kept_for_the_evaluations_on_the_line(
         kept.append(seconds_at_end)
         begin_as_usual(pace, seconds_so_far, seconds_at_end, parameters)
 
-    monkeypatch.setattr("minigpt.training.evaluation.Validation.seconds", lambda _, tokens: tokens)
-    monkeypatch.setattr("minigpt.training.evaluation.Validation.count", lambda _, tokens: tokens)
+    plan_as_usual = Validation.plan
+
+    def plan(validation: Validation, state: TrainingState, *given: Any) -> None:
+        plan_as_usual(validation, state, *given)
+        validation._seconds_per_token = 1.0
+
+    monkeypatch.setattr(Validation, "plan", plan)
+    monkeypatch.setattr(Validation, "count", lambda _, tokens: tokens)
     monkeypatch.setattr(Pace, "begin", begin)
     tuned(tiny_run, "runs/one", steps=2, eval_tokens=4000)
     tuned(tiny_run, "runs/other", steps=2, eval_tokens=4000, interpolate=False)
