@@ -24,7 +24,7 @@ from .html_main import (
     without_frame,
 )
 from .html_tags import Tag, tags_and_text
-from .paragraphs import Block, documents_of, row_of, with_line_breaks
+from .paragraphs import Block, TextWithTables, documents_of, paragraph_of, row_of
 from .plain import without_gutenberg
 from .xml import MOST_NESTED, too_deep
 
@@ -100,15 +100,14 @@ def all_blocks(page: str, content: Content, report: Report, *, has_frame: bool) 
             reader.tag(part)
         else:
             reader.text(part)
-    reader.end()
-    return reader.found
+    return reader.end()
 
 
 class _Reader:
     """Goes through a page from tag to tag."""
 
     def __init__(self, content: Content, report: Report, has_frame: bool):
-        self.found: list[PageBlock] = []
+        self._text = TextWithTables(_row_of_page)
         self._content = content
         self._report = report
         self._most_nested = content.limit(MOST_NESTED)
@@ -120,7 +119,6 @@ class _Reader:
         self._to_parts = 0  # characters of it in links to a part of a page
         self._turns_the_page = False  # whether it has a link to the next page, or the one before
         self._inside = Inside()  # where it is
-        self._rows: list[list[list[PageBlock]]] = []  # of tables: cells of blocks
 
     @property
     def _here(self) -> Inside:
@@ -161,11 +159,12 @@ class _Reader:
         else:
             self._start(tag)
 
-    def end(self) -> None:
-        """End the page, and all that is still open in it."""
+    def end(self) -> list[PageBlock]:
+        """End the page, and all that is still open in it; what was found."""
         while self._open:
             self._close_last()
         self.end_paragraph()
+        return self._text.found
 
     def _start(self, tag: Tag) -> None:
         if tag.name not in _IN_HEAD:
@@ -184,9 +183,9 @@ class _Reader:
         self._open.append(_Open(tag.name, inside, len(self._parts), self._to_parts))
         self._how_many[tag.name] += 1
         if tag.name == "tr":
-            self._rows.append([])
-        elif tag.name in ("td", "th") and self._rows:
-            self._rows[-1].append([])
+            self._text.begin_row()
+        elif tag.name in ("td", "th"):
+            self._text.begin_cell()
         elif tag.name == "q":
             self.text(self._quotes[0])
 
@@ -236,8 +235,8 @@ class _Reader:
             self.end_paragraph()
         self._open.pop()
         self._how_many[name] -= 1
-        if name == "tr" and self._rows:
-            self._end_row()
+        if name == "tr":
+            self._text.end_row()
 
     def _end_mark(self, opened: _Open) -> None:
         """Leave out what is in a link or above the line, if it is the mark of a note."""
@@ -268,31 +267,9 @@ class _Reader:
         if inside.is_verbatim:
             block = Block(without_invisible(text).strip("\n").rstrip())
         else:
-            written = with_line_breaks(text)
-            is_item = inside.is_item and bool(written)
-            block = Block(f"- {written}" if is_item else written, inside.level, is_line=is_item)
+            block = paragraph_of(text, inside.level, inside.is_item)
         if block.text:
-            self._add(PageBlock(block, inside, links))
-
-    def _add(self, found: PageBlock) -> None:
-        if self._rows and self._rows[-1]:
-            self._rows[-1][-1].append(found)
-        else:
-            self.found.append(found)
-
-    def _end_row(self) -> None:
-        """Add the row of a table that has ended."""
-        cells = self._rows.pop()
-        inside = next((one.inside for cell in cells for one in cell), Inside())
-        filled = [cell for cell in cells if cell]
-        if len(filled) <= 1:
-            for one in (one for cell in filled for one in cell):
-                self._add(one)
-            return
-
-        links = sum(one.links for cell in cells for one in cell)
-        for block in row_of([[one.block for one in cell] for cell in cells]):
-            self._add(PageBlock(block, inside, links))
+            self._text.add(PageBlock(block, inside, links))
 
     def _inside_of(self, tag: Tag) -> Inside:
         """Where the text in a tag is."""
@@ -335,6 +312,17 @@ class _Reader:
             is_certain = tag.name not in _PARAGRAPH
             return replace(inside, is_left_out=is_certain, is_guessed=True)
         return inside
+
+
+def _row_of_page(cells: list[list[PageBlock]]) -> list[PageBlock]:
+    """The row of a table as a line; what is in its only cell with text stays as it is."""
+    found = [one for cell in cells for one in cell]
+    if sum(map(bool, cells)) <= 1:
+        return found
+
+    links = sum(one.links for one in found)
+    row = row_of([[one.block for one in cell] for cell in cells])
+    return [PageBlock(block, found[0].inside, links) for block in row]
 
 
 # Encodings

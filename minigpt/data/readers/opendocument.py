@@ -10,11 +10,10 @@ from .paragraphs import (
     Block,
     Style,
     TextWithTables,
-    chapters,
-    documents_of,
     is_hidden_by,
-    verses,
-    with_line_breaks,
+    paragraph_of,
+    row_of,
+    text_of_office,
 )
 from .xml import End, Event, Start, events
 
@@ -55,7 +54,7 @@ def read_opendocument(content: Content, report: Report) -> Iterator[Document]:
                     styles.learn(event)
         with part_of(archive, "content.xml", content) as part:
             blocks = _Text(styles, report).blocks(events(part, content))
-    yield from documents_of(chapters(verses(blocks)), content.source)
+    yield from text_of_office(blocks, content.source)
 
 
 def _refuse_encrypted(manifest: bytes, content: Content) -> None:
@@ -99,10 +98,7 @@ class _Paragraph:
         self.parts: list[str] = []
 
     def block(self) -> Block:
-        text = with_line_breaks("".join(self.parts))
-        if self.is_item and text and not self.level:
-            return Block(f"- {text}", is_line=True)
-        return Block(text, self.level)
+        return paragraph_of("".join(self.parts), self.level, self.is_item)
 
 
 class _Text:
@@ -111,7 +107,7 @@ class _Text:
     def __init__(self, styles: _Styles, report: Report):
         self._styles = styles
         self._report = report
-        self._text = TextWithTables()
+        self._text = TextWithTables(row_of)
         self._open: list[_Paragraph] = []  # the last one is inside the others: in a frame
         self._in_body = False
         self._lists = 0  # around what is being read
@@ -134,7 +130,7 @@ class _Text:
                 elif self._left_out_from == self._depth:
                     self._left_out_from = 0
                 self._depth -= 1
-        return self._text.blocks
+        return self._text.found
 
     def _read(self, text: str) -> None:
         if self._left_out_from:

@@ -3,11 +3,11 @@ documents, and which styles hide them.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from .document import Document, without_invisible
 
@@ -18,6 +18,8 @@ _SHORT = 80  # characters; lines of verses are shorter
 _CONTENTS = re.compile(
     r"(table of )?contents|inhalt(sverzeichnis)?|table des matières|índice|indice|inhoud", re.I
 )
+
+T = TypeVar("T")
 
 
 class Block(NamedTuple):
@@ -33,10 +35,19 @@ def in_one_line(text: str) -> str:
     return " ".join(without_invisible(text).split())
 
 
-def with_line_breaks(text: str) -> str:
-    """The text of a paragraph in which lines are broken on purpose, without empty lines."""
+def paragraph_of(text: str, level: int = 0, is_item: bool = False) -> Block:
+    """A paragraph in which lines are broken on purpose, without empty lines: a heading if it has a
+    level, or else perhaps an item of a list."""
     lines = (in_one_line(line) for line in text.split("\n"))
-    return "\n".join(line for line in lines if line)
+    written = "\n".join(line for line in lines if line)
+    if is_item and written and not level:
+        return Block(f"- {written}", is_line=True)
+    return Block(written, level)
+
+
+def text_of_office(paragraphs: Sequence[Block], source: Path) -> Iterator[Document]:
+    """The chapters of a text from an office program, in which empty paragraphs may part verses."""
+    return documents_of(chapters(verses(paragraphs)), source)
 
 
 def documents_of(parts: Iterable[Sequence[Block]], source: Path) -> Iterator[Document]:
@@ -145,12 +156,13 @@ def is_hidden_by(style: str, styles: Mapping[str, Style]) -> bool | None:
 # Tables
 
 
-class TextWithTables:
-    """Blocks in the order of a text. Blocks in the cells of a row become a line at its end."""
+class TextWithTables(Generic[T]):
+    """What is read of a text, in its order. What the cells of a row hold is joined at its end."""
 
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self._rows: list[list[list[Block]]] = []  # that are open: cells of blocks
+    def __init__(self, join_cells: Callable[[list[list[T]]], list[T]]):
+        self.found: list[T] = []
+        self._join_cells = join_cells
+        self._rows: list[list[list[T]]] = []  # that are open: what their cells hold
 
     def begin_row(self) -> None:
         """A row begins, perhaps inside the cell of another one."""
@@ -164,18 +176,16 @@ class TextWithTables:
     def end_row(self) -> None:
         """The innermost row ends, if there is one."""
         if self._rows:
-            for block in row_of(self._rows.pop()):
-                self.add(block)
+            for one in self._join_cells(self._rows.pop()):
+                self.add(one)
 
-    def add(self, block: Block) -> None:
-        """Add a block to the cell in which it is, or to the text."""
-        if not self._rows:
-            self.blocks.append(block)
-            return
-
-        cells = self._rows[-1]
-        if cells:  # what stands between the cells of a row is none of the text
-            cells[-1].append(block)
+    def add(self, one: T) -> None:
+        """Add to the cell that is open, or to the text; what comes before the first cell of a row
+        stands before the row."""
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1].append(one)
+        else:
+            self.found.append(one)
 
 
 def row_of(cells: list[list[Block]]) -> list[Block]:

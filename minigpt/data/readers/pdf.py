@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 from .apart import read_apart
 from .content import Content, needs_extra
 from .document import Document, Refused, Report, Unreadable
-from .paragraphs import Block, chapters, documents_of, in_one_line, is_heading_of_contents
+from .paragraphs import (
+    Block,
+    chapters,
+    documents_of,
+    in_one_line,
+    is_heading_of_contents,
+    paragraph_of,
+)
 
 _EDGE = 2  # heights at the top and at the bottom of a page whose lines may be repeated on others
 _LEAST_REPEATED = 3  # pages
@@ -364,5 +371,5 @@ def _joined(lines: Sequence[_Line], words: Counter[str]) -> Block:
 
     is_item = _BULLET.match(text) is not None
     if is_item:
-        text = _BULLET.sub("- ", text, count=1)
-    return Block(text, lines[0].level, is_line=is_item)
+        text = _BULLET.sub("", text, count=1)
+    return paragraph_of(text, lines[0].level, is_item)

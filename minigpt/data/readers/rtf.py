@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from .content import Content
 from .document import Document, Report
-from .paragraphs import Block, chapters, documents_of, in_one_line, verses, with_line_breaks
+from .paragraphs import Block, in_one_line, paragraph_of, text_of_office
 from .xml import MOST_NESTED, too_deep
 
 _TOKEN = re.compile(
@@ -79,7 +79,7 @@ class _Paragraph:
 def read_rtf(content: Content, report: Report) -> Iterator[Document]:
     """The chapters of a text."""
     blocks = _Reader(content, report).blocks(content.whole())
-    yield from documents_of(chapters(verses(blocks)), content.source)
+    yield from text_of_office(blocks, content.source)
 
 
 class _Reader:
@@ -275,13 +275,7 @@ class _Reader:
             self._blocks.append(Block("\t".join(cells).rstrip("\t"), is_line=True))
         else:
             level = self._group.level
-            self._blocks.append(_block(with_line_breaks(pairs), level, paragraph.is_item))
-
-
-def _block(text: str, level: int, is_item: bool) -> Block:
-    if is_item and text and not level:
-        return Block(f"- {text}", is_line=True)
-    return Block(text, level)
+            self._blocks.append(paragraph_of(pairs, level, paragraph.is_item))
 
 
 def _code_page(number: int) -> str:

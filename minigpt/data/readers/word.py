@@ -12,11 +12,10 @@ from .paragraphs import (
     Block,
     Style,
     TextWithTables,
-    chapters,
-    documents_of,
     is_hidden_by,
-    verses,
-    with_line_breaks,
+    paragraph_of,
+    row_of,
+    text_of_office,
 )
 from .xml import End, Event, Start, events
 
@@ -43,7 +42,7 @@ def read_word(content: Content, report: Report) -> Iterator[Document]:
         styles = _styles(archive, main, content)
         with part_of(archive, main, content) as part:
             blocks = _Text(styles, report).blocks(events(part, content))
-    yield from documents_of(chapters(verses(blocks)), content.source)
+    yield from text_of_office(blocks, content.source)
 
 
 def _main_part(archive: zipfile.ZipFile, content: Content) -> str:
@@ -108,10 +107,7 @@ class _Paragraph:
         return self.style.startswith("toc ")
 
     def block(self) -> Block:
-        text = with_line_breaks("".join(self.parts))
-        if self.is_item and text and not self.level:
-            return Block(f"- {text}", is_line=True)
-        return Block(text, self.level)
+        return paragraph_of("".join(self.parts), self.level, self.is_item)
 
 
 class _Text:
@@ -120,7 +116,7 @@ class _Text:
     def __init__(self, styles: dict[str, Style], report: Report):
         self._styles = styles
         self._report = report
-        self._text = TextWithTables()
+        self._text = TextWithTables(row_of)
         self._open: list[_Paragraph] = []  # the last one is inside the others: in a text box
         self._before: list[str] = []  # the parts of paragraphs that go on in the next
         self._in_properties = False  # of a paragraph
@@ -147,7 +143,7 @@ class _Text:
             else:
                 is_text = False
                 self._end(event)
-        return self._text.blocks
+        return self._text.found
 
     def _read(self, text: str) -> None:
         if self._is_hidden:

@@ -11,9 +11,9 @@ from minigpt.data.readers.paragraphs import (
     documents_of,
     in_one_line,
     joined,
+    paragraph_of,
     row_of,
     verses,
-    with_line_breaks,
 )
 
 TEXT = Block("x" * 1000)
@@ -94,7 +94,13 @@ def test_a_heading_among_verses_stands_for_itself() -> None:
 
 def test_white_space_is_single_and_a_broken_line_stays_one() -> None:
     assert in_one_line(" a\t b\n\u00adc\u200b ") == "a b c"
-    assert with_line_breaks(" a  b \n\n \n c\n") == "a b\nc"
+    assert paragraph_of(" a  b \n\n \n c\n") == Block("a b\nc")
+
+
+def test_an_item_has_a_dash_unless_it_is_a_heading_or_empty() -> None:
+    assert paragraph_of("a", is_item=True) == Block("- a", is_line=True)
+    assert paragraph_of("a", level=2, is_item=True) == Block("a", level=2)
+    assert paragraph_of(" ", is_item=True) == Block("")
 
 
 def test_a_row_is_a_line_with_tabs_unless_one_cell_alone_has_text() -> None:
@@ -104,14 +110,14 @@ def test_a_row_is_a_line_with_tabs_unless_one_cell_alone_has_text() -> None:
     assert row_of([]) == row_of([[empty]]) == []
 
 
-def test_what_is_in_a_row_but_in_no_cell_is_none_of_the_text() -> None:
-    text = TextWithTables()
+def test_what_is_in_a_row_but_in_no_cell_stands_before_the_row() -> None:
+    text = TextWithTables(row_of)
     text.begin_cell()
     text.end_row()  # none of them was open
     text.add(Block("one"))
     text.begin_row()
-    text.add(Block("no"))
+    text.add(Block("before"))
     text.begin_cell()
     text.add(Block("two"))
     text.end_row()
-    assert text.blocks == [Block("one"), Block("two")]
+    assert text.found == [Block("one"), Block("before"), Block("two")]
