@@ -33,6 +33,7 @@ SCRIPT = _FOLDER / "frame/main.js"
 WORKER = _FOLDER / "model/worker.js"
 STYLE = (
     WEB / "base.css",
+    WEB / "curve.css",
     *(
         _FOLDER / f"style/{name}.css"
         for name in (

@@ -1,15 +1,14 @@
 // How it learned: the loss at each evaluation of the training as a curve, and what the model wrote at that moment.
 // Both are in the file of the page; a slider goes through them.
 
-import { fill, h, shape } from "../../web/dom.js";
+import { drawCurve } from "../../web/curve.js";
+import { fill, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { durationOf, number } from "../../web/units.js";
 import { model } from "../text/client.js";
 
-const HEIGHT = 190; // pixels of the curve
-const ABOVE = 24; // for the name of its unit
-const BELOW = 24; // for the times
-const BESIDE = 44; // for the figures at the left
+const LEVEL_STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]; // bits from one label to the next
+const MOST_LEVELS = 6;
 
 export const learnedView = {
   id: "learned",
@@ -21,7 +20,7 @@ export const learnedView = {
     }
 
     const sentence = h("p", { className: "readout" });
-    const curve = shape("svg", { class: "curve", height: HEIGHT, "aria-hidden": "true" });
+    const picture = h("div", { className: "picture" });
     const slider = h("input", {
       type: "range",
       min: 0,
@@ -34,7 +33,8 @@ export const learnedView = {
     panel.append(
       sentence,
       h("p", {}, string(measured.length === 1 ? "learned.once" : "learned.meaning")),
-      curve,
+      h("small", {}, string("learned.unit")),
+      picture,
       measured.length === 1 ? null : h("p", {}, slider),
       h("h3", {}, string("learned.sample")),
       sample,
@@ -49,14 +49,16 @@ export const learnedView = {
       fill(sentence, say("learned.moment", { time, step, training, validation }));
       slider.ariaValueText = string("learned.value", { time, step });
       fill(sample, chosen.sample ? h("blockquote", {}, chosen.sample) : h("p", {}, string("learned.noSample")));
-      drawCurve(curve, measured, chosen, panel.clientWidth);
+      fill(picture, curveOf(measured, chosen.seconds, panel.clientWidth));
     }
 
     slider.addEventListener("input", draw);
-    curve.addEventListener("click", ({ clientX }) => {
-      const { left, width } = curve.getBoundingClientRect();
-      const { x } = scalesOf(measured, width);
-      const away = measured.map(({ seconds }) => Math.abs(x(seconds) - (clientX - left)));
+    picture.addEventListener("click", ({ clientX }) => {
+      const points = [...picture.querySelectorAll("circle.validation")];
+      const away = points.map((point) => {
+        const { left, right } = point.getBoundingClientRect();
+        return Math.abs((left + right) / 2 - clientX);
+      });
       slider.value = away.indexOf(Math.min(...away));
       draw();
     });
@@ -65,45 +67,21 @@ export const learnedView = {
   },
 };
 
-/** Where a time in seconds, and a loss in bits, is in a picture that is so wide. */
-function scalesOf(measured, width) {
-  const bits = measured.flatMap(({ training, validation }) => [training, validation]);
-  const least = Math.min(...bits);
-  const most = Math.max(...bits);
-  const last = measured.at(-1).seconds;
-  const right = width - 14;
+/** The picture of all evaluations, with the moment that is looked at. */
+function curveOf(measured, moment, width) {
+  const points = (name) => measured.map((evaluation) => [evaluation.seconds, evaluation[name]]);
+  const lines = { training: points("training"), validation: points("validation") };
+  const levels = levelsOf(measured.flatMap(({ training, validation }) => [training, validation]));
 
-  const x = (seconds) => BESIDE + (last > 0 ? Math.min(1, seconds / last) : 1) * (right - BESIDE);
-  const y = (value) => ABOVE + ((most - value) / (most - least || 1)) * (HEIGHT - ABOVE - BELOW);
-  return { x, y, least, most };
+  const curve = drawCurve(width, { ...lines, levels, end: measured.at(-1).seconds, moment });
+  curve.setAttribute("aria-hidden", "true"); // the slider says the same
+  return curve;
 }
 
-function drawCurve(curve, measured, chosen, width) {
-  curve.setAttribute("width", width);
-  const { x, y, least, most } = scalesOf(measured, width);
-  const now = x(chosen.seconds);
-  const bottom = HEIGHT - BELOW;
-
-  const line = (name) => {
-    const points = measured.map((moment) => `${x(moment.seconds).toFixed(1)},${y(moment[name]).toFixed(1)}`).join(" ");
-    return shape("polyline", { class: name, points, fill: "none" });
-  };
-  const words = (text, at, y, anchor) => shape("text", { x: at, y, "text-anchor": anchor }, text);
-  const point = (name, r) => shape("circle", { cx: now, cy: y(chosen[name]), r, class: name });
-
-  fill(
-    curve,
-    shape("line", { x1: BESIDE, x2: width - 14, y1: bottom, y2: bottom }),
-    shape("line", { x1: BESIDE, x2: BESIDE, y1: ABOVE, y2: bottom }),
-    words(string("learned.unit"), 0, 12, "start"),
-    words(number(most, 2), BESIDE - 6, ABOVE + 5, "end"),
-    words(number(least, 2), BESIDE - 6, bottom, "end"),
-    words(durationOf(measured.at(-1).seconds), width - 14, HEIGHT - 6, "end"),
-    words("0", BESIDE, HEIGHT - 6, "middle"),
-    line("training"),
-    line("validation"),
-    shape("line", { class: "now", x1: now, x2: now, y1: ABOVE, y2: bottom }),
-    point("training", 3.5),
-    point("validation", 4.5),
-  );
+/** The bits that are labelled: multiples of a round number. */
+function levelsOf(bits) {
+  const span = Math.max(...bits) - Math.min(...bits);
+  const step = LEVEL_STEPS.find((one) => span / one < MOST_LEVELS) ?? LEVEL_STEPS.at(-1);
+  const first = Math.floor(Math.min(...bits) / step);
+  return Array.from({ length: MOST_LEVELS + 2 }, (_, i) => step * (first + i)).map((level) => [level, number(level, 2)]);
 }
