@@ -10,7 +10,8 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..generation.torch_gpt import glass_of, network_name
+from ..generation.torch_gpt import network_name
+from ..generation.writer import Writer
 from ..measure.copied import writer_of
 from ..system.networks import evaluating
 from ..system.shown import plural, visible
@@ -75,7 +76,8 @@ class Samples:
         say_text_of_a_model(text)
         journal = trainer.folder.journal
         if journal is not None:
-            journal.add_text(self._row(trainer, beginning, text, is_evaluation=True))
+            row = self._row(trainer, writer, beginning, text, is_evaluation=True)
+            journal.add_text(row)
 
     def on_end(self, trainer: Training, figures: Figures) -> None:
         """The last text is that of the weights which are kept."""
@@ -92,7 +94,7 @@ class Samples:
             writer = writer_of(trainer)
             seed = trainer.config.seed
             text = writer.generate(self._beginning, max_new_tokens=_TOKENS, seed=seed)
-            row = self._row(trainer, self._beginning, text, is_evaluation=False)
+            row = self._row(trainer, writer, self._beginning, text, is_evaluation=False)
             journal.add_text(row)
 
         cost = time.monotonic() - start
@@ -101,7 +103,7 @@ class Samples:
         self._next = elapsed + pause
 
     def _row(
-        self, trainer: Training, beginning: str, text: str, *, is_evaluation: bool
+        self, trainer: Training, writer: Writer, beginning: str, text: str, *, is_evaluation: bool
     ) -> dict[str, Any]:
         written = _WORD.findall(text[len(beginning) :])
         known = None
@@ -120,18 +122,18 @@ class Samples:
             "words": len(written),
             "known": known,
             "unknown": unknown,
-            **_looks(trainer, beginning),
+            **_looks(trainer, writer, beginning),
         }
 
 
-def _looks(trainer: Training, beginning: str) -> dict[str, Any]:
+def _looks(trainer: Training, writer: Writer, beginning: str) -> dict[str, Any]:
     """How much each head attends to each token of a beginning, from the last one."""
     if network_name(trainer.model) != GPT_NAME or not beginning:
         return {"tokens": None, "looks": None}
 
-    tokenizer = trainer.dataset.tokenizer
+    tokenizer = writer.tokenizer
     ids = tokenizer.encode(beginning)[-trainer.context_length :]
-    attention = glass_of(trainer.model).record(np.array(ids)).attention
+    attention = writer.glass.record(np.array(ids)).attention
     return {
         "tokens": [visible(tokenizer.token_bytes(i)) for i in ids],
         "looks": attention[:, :, -1].round(3).tolist(),  # (num_layers, num_heads, T)

@@ -34,9 +34,9 @@ def save_weights(
     evaluation, `best`, or the names of the files that its run began with, or the `step` after which
     the weights were kept.
     """
-    from ..generation.torch_gpt import network_name, weights_of
+    from ..generation.torch_gpt import weights_of
 
-    about: dict[str, Any] = {"network": network_name(model)}
+    about: dict[str, Any] = {"network": saved_name(model)}
     if best:
         about["best"] = best
     if begun_with:
@@ -44,6 +44,13 @@ def save_weights(
     if step is not None:
         about["step"] = step
     save_tensors(weights_of(model), path, metadata_of(about))
+
+
+def saved_name(model: "nn.Module") -> str:
+    """The name of a network in its files: "GPT", or what it is instead."""
+    from ..generation.torch_gpt import network_name
+
+    return network_name(model)
 
 
 def metadata_of(about: dict[str, Any]) -> dict[str, str]:
@@ -56,7 +63,6 @@ def load_weights(model: "nn.Module", path: Path) -> None:
     saved buffers. UserError if they do not fit or are damaged; the network then stays as it was."""
     import torch
 
-    from ..generation.torch_gpt import network_name
     from ..system.networks import tensors_of
 
     try:
@@ -76,7 +82,7 @@ def load_weights(model: "nn.Module", path: Path) -> None:
         here = expected.get(different, "not there")
         raise UserError(
             f"{path} holds the weights of {read_network(path)}, which do not fit this "
-            f"{network_name(model)}: {different} is {there} in the file, {here} in the network"
+            f"{saved_name(model)}: {different} is {there} in the file, {here} in the network"
         )
 
     with torch.no_grad():

@@ -22,8 +22,8 @@ from torch.optim import Optimizer
 
 from .. import UserError
 from ..config import Natural, TrainConfig, from_dict
-from ..generation.torch_gpt import network_name
 from ..runs.folder import CHECKPOINT, DAMAGED, LAST, PREVIOUS
+from ..runs.weights import saved_name
 from ..system.networks import named_parameters, tensors_of
 from ..system.platforms import rename
 from ..system.safetensors_files import save_tensors
@@ -159,7 +159,7 @@ def save_checkpoint(folder: Path, learner: Learner, state: TrainingState) -> Non
     metadata = {
         "state": json.dumps(dataclasses.asdict(state)),
         "optimizers": json.dumps(about),
-        "network": network_name(learner.model),
+        "network": saved_name(learner.model),
     }
     metadata["sha256"] = _checksum(metadata, tensors)
 
@@ -232,7 +232,7 @@ def _last_whole(folder: Path, learner: Learner | None = None) -> tuple[_Checkpoi
 
 def _check_fits(found: _Checkpoint, learner: Learner) -> None:
     """UserError if a checkpoint is of another network, other shapes or other optimizers."""
-    own = network_name(learner.model)
+    own = saved_name(learner.model)
     if found.network != own:
         raise UserError(f"it belongs to a training of {found.network}, not of {own}")
 

@@ -151,7 +151,10 @@ def on_main(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function on rank 0; its result, or its UserError or OSError, reaches all ranks."""
     outcome: list[Any] = [None, None]
     if is_main():
-        outcome = list(_outcome(function, *args, **kwargs))
+        try:
+            outcome[0] = function(*args, **kwargs)
+        except (UserError, OSError) as problem:
+            outcome[1] = problem
     if world_size() > 1:
         dist.broadcast_object_list(outcome, src=0)
 
@@ -172,20 +175,17 @@ def of_main(value: T) -> T:
 def on_all(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function on every rank. If it raises UserError or OSError on any of them, all ranks
     raise the error of the lowest of these ranks."""
-    result, error = _outcome(function, *args, **kwargs)
+    result: Any = None
+    error: Exception | None = None
+    try:
+        result = function(*args, **kwargs)
+    except (UserError, OSError) as problem:
+        error = problem
+
     for found in gather(error):
         if found is not None:
             raise found
-    return result  # type: ignore[return-value]
-
-
-def _outcome(
-    function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> tuple[T | None, Exception | None]:
-    try:
-        return function(*args, **kwargs), None
-    except (UserError, OSError) as error:
-        return None, error
+    return result
 
 
 def gather(value: T) -> list[T]:

@@ -201,11 +201,6 @@ class RunFolder:
 
     # The best weights
 
-    @property
-    def is_best_written(self) -> bool:
-        """Whether the latest best weights are where they belong."""
-        return self.path is None or self._best is None
-
     def keep_best(
         self, model: nn.Module, state: TrainingState, loss: float, bits_per_byte: float
     ) -> None:
@@ -224,14 +219,16 @@ class RunFolder:
             own = tensors_of(model)
             self._best = Weights({name: t.to("cpu", copy=True) for name, t in own.items()})
 
-    def write_best_again(self, model: nn.Module, state: TrainingState) -> None:
-        """Write the best weights that could not be written before."""
+    def write_best_again(self, model: nn.Module, state: TrainingState) -> bool:
+        """Write the best weights that could not be written before; whether the best weights are
+        where they belong now."""
         if self.path is None or self._best is None:
-            return
+            return True
         with self._best.in_place(model):
             is_written = self._write_best(model, state)
         if is_written:
             self._best = None
+        return is_written
 
     def _write_best(self, model: nn.Module, state: TrainingState) -> bool:
         write = partial(_save_best, model, state)

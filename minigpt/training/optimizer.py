@@ -119,20 +119,6 @@ def _check(optimizers: Sequence[Any], model: nn.Module) -> None:
             raise UserError(f"{name} has a parameter that does not belong to the model")
 
 
-def optimized(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:
-    """The parameters of a model that optimizers change, in the model's order."""
-    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-    held = {p for group in groups for p in group["params"]}
-    return [parameter for parameter in model.parameters() if parameter in held]
-
-
-def set_rates(optimizers: Sequence[torch.optim.Optimizer], share: float) -> None:
-    """Give each group a share of its highest rate."""
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = group[PEAK] * share
-
-
 class Muon(torch.optim.Optimizer):
     """Momentum whose update of each matrix is orthogonalized (Jordan et al. 2024).
 

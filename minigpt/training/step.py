@@ -5,12 +5,13 @@ change the weights.
 import contextlib
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from .. import UserError
 from ..config import TrainConfig
@@ -19,7 +20,7 @@ from . import distributed, workers
 from .checkpoint import Learner, TrainingState
 from .compilation import compile_for_training
 from .loss import Loss, LossFunction, check_finite, check_growth, check_minimised
-from .optimizer import optimized, set_rates
+from .optimizer import PEAK
 from .precision import STEPS_TO_DOUBLE, autocast, dtype_of
 from .schedule import Schedule, rise_and_fall, smoothed
 
@@ -30,13 +31,8 @@ class BatchResult:
 
     minimised: float  # the loss whose gradients these are
     loss: float  # the cross-entropy in nats a token
+    bits_per_byte: float  # the same in bits for each byte that the targets stand for
     gradient_norm: float  # before clipping
-    bytes_per_token: float  # of text, on average over the targets
-
-    @property
-    def bits_per_byte(self) -> float:
-        """The cross-entropy in bits for each byte that the tokens stand for."""
-        return self.loss / math.log(2) / self.bytes_per_token
 
 
 class GradientDescent:
@@ -94,7 +90,7 @@ class GradientDescent:
                 yield
             finally:
                 self._loss = self._plain_loss  # DDP's would keep its threads until Python ends
-                set_rates(self._optimizers, share=1.0)
+                _set_rates(self._optimizers, share=1.0)
 
     def step(self, state: TrainingState, done: float) -> BatchResult:
         """Take one step; `done` is the share of the training that lies before it, 0 to 1.
@@ -106,7 +102,7 @@ class GradientDescent:
         share = self._schedule(done)
         if not isinstance(share, int | float):
             raise UserError(f"schedule must return a number, got {type(share).__name__}")
-        set_rates(self._optimizers, share)
+        _set_rates(self._optimizers, share)
         result = self._gradients(state, self.parts(state.step, done))
         check_finite("loss", result.minimised)
         check_finite("loss", result.loss)
@@ -117,12 +113,12 @@ class GradientDescent:
         self._model.zero_grad()
         self._average.update(state.step)
 
-        bits = result.bits_per_byte
-        if state.step == 0:
+        step = state.step
+        if step == 0:
             state.first_loss = result.loss
-        state.train_loss = smoothed(state.train_loss, result.loss, state.step)
-        state.train_bits_per_byte = smoothed(state.train_bits_per_byte, bits, state.step)
-        state.step += 1
+        state.train_loss = smoothed(state.train_loss, result.loss, step)
+        state.train_bits_per_byte = smoothed(state.train_bits_per_byte, result.bits_per_byte, step)
+        state.step = step + 1
         check_growth(state.train_loss, state.first_loss, vocab_size=len(self._byte_lengths))
         return result
 
@@ -144,6 +140,11 @@ class GradientDescent:
         if is_scaled and state.step - state.scaled_since >= STEPS_TO_DOUBLE:
             state.rescale(2.0)
 
+        # The parameters that the optimizers change, in the model's order.
+        groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
+        held = {parameter for group in groups for parameter in group["params"]}
+        trained = [parameter for parameter in self._model.parameters() if parameter in held]
+
         # Dropout is seeded by the step and the process. A training that is resumed draws the same
         # numbers, so that no random state has to be kept.
         place = f"{self._config.seed} {state.step} {distributed.rank()}"
@@ -156,7 +157,7 @@ class GradientDescent:
                 torch.manual_seed(seed)
             result = set_gradients(
                 self._loss,
-                optimized(self._model, self._optimizers),
+                trained,
                 parts,
                 self._byte_lengths,
                 grad_clip=self._config.grad_clip,
@@ -168,6 +169,13 @@ class GradientDescent:
                 return result
             state.rescale(0.5)
             self._model.zero_grad()
+
+
+def _set_rates(optimizers: Sequence[Optimizer], share: float) -> None:
+    """Give each group a share of its highest rate."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group[PEAK] * share
 
 
 def set_gradients(
@@ -212,11 +220,12 @@ def set_gradients(
     losses = sums[:2] * correction  # the one that is minimised, which is scaled; cross-entropy
     figures = torch.cat([losses, sums[2:], norm[None]])
     minimised, cross_entropy, count, size, gradient_norm = figures.tolist()  # one wait for a GPU
+    bytes_per_token = max(size, 1.0) / max(count, 1.0)
     return BatchResult(
         minimised=minimised / scale,
         loss=cross_entropy,
+        bits_per_byte=cross_entropy / math.log(2) / bytes_per_token,
         gradient_norm=gradient_norm,
-        bytes_per_token=max(size, 1.0) / max(count, 1.0),
     )
 
 

@@ -329,9 +329,7 @@ class Trainer:
             self._pace.pause()
 
         self._check_callbacks()
-        if state.finished:
-            self.folder.write_best_again(self.model, state)
-        if state.finished and not self.folder.is_best_written:
+        if state.finished and not self.folder.write_best_again(self.model, state):
             # Continued, the run makes this evaluation again.
             state.finished = False
             state.evaluations -= 1

@@ -273,7 +273,7 @@ def test_each_target_that_counts_weighs_the_same_whichever_process_has_it(
     for found, _ in (one, other):
         assert found.minimised == pytest.approx(alone.minimised, rel=1e-5)
         assert found.loss == pytest.approx(alone.loss, rel=1e-5)
-        assert found.bytes_per_token == pytest.approx(alone.bytes_per_token)
+        assert found.bits_per_byte == pytest.approx(alone.bits_per_byte)
 
 
 @pytest.mark.parametrize("only", [None, "otto"])
@@ -342,8 +342,9 @@ def test_the_loss_and_its_gradients_are_those_of_one_speaker(folder: Path) -> No
         precision=torch.float32,
     )
     assert result.loss == pytest.approx(losses[is_counted].mean().item(), rel=1e-5)
-    size = byte_lengths[targets[is_counted]].sum().item()
-    assert result.bytes_per_token == pytest.approx(size / is_counted.sum().item())
+    bytes_per_token = byte_lengths[targets[is_counted]].sum().item() / is_counted.sum().item()
+    bits = result.loss / math.log(2)
+    assert result.bits_per_byte == pytest.approx(bits / bytes_per_token)
 
     found = model.head.weight.grad
     model.zero_grad()

@@ -129,13 +129,13 @@ def test_what_is_tried_again_are_the_weights_of_then(place: Path) -> None:
     folder, state = RunFolder(run), TrainingState(step=9)
     with held(run / WEIGHTS):
         folder.keep_best(model, state, 1.5, 0.5)
-        folder.write_best_again(model, state)
-        assert not folder.is_best_written and state.best_loss == 1.5
+        assert not folder.write_best_again(model, state)
+        assert state.best_loss == 1.5
     with torch.no_grad():
         model.final_norm.weight.zero_()
-    folder.write_best_again(model, state)
+    assert folder.write_best_again(model, state)
 
-    assert folder.is_best_written and not model.final_norm.weight.any()
+    assert not model.final_norm.weight.any()
     assert read_best(run / WEIGHTS) == {"val_loss": 1.5, "val_bits_per_byte": 0.5, "step": 9}
     written = load_file(run / WEIGHTS)
     assert all(torch.equal(written[name], kept[name]) for name in written)
