@@ -25,7 +25,7 @@ from minigpt.recipe import plan, rules, samples, text_stats, tuning
 from minigpt.runs import journal
 from minigpt.runs.folder import NEARLY, read_config
 from minigpt.serve.settings import BODY, CLIENTS_OF_A_TEXT, GRACE, PATIENCE, Order, ServeConfig
-from minigpt.studio.texts import planning, reading, store
+from minigpt.studio.texts import planning, reading, upload
 from minigpt.training import compilation, evaluation, weights
 
 from .conftest import real_base_folder
@@ -100,9 +100,9 @@ PROMISES = {
         f"and {word(reading._LINES)} lines *as the model sees it*",
         f"at most {TrainConfig.checkpoint_seconds:.0f} seconds of learning are lost",
         f"the window asks every {word(int(asking[0]))} seconds",
-        f"{store._MOST_BYTES // 10**9} GB and {store._MOST_FILES:,} files for a text",
+        f"{upload._MOST_BYTES // 10**9} GB and {upload._MOST_FILES:,} files for a text",
         f"{word(reading.MOST_SECONDS / 60)} minutes and {reading._MOST_MEMORY // GB} GB of memory",
-        f"{part(store._LEAST_FREE / 10**9)} a gigabyte of the disk stays free",
+        f"{part(upload._LEAST_FREE / 10**9)} a gigabyte of the disk stays free",
     ],
     "docs/serve.md": [
         f"http://127.0.0.1:{ServeConfig.port};",

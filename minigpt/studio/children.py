@@ -93,12 +93,19 @@ class Children:
             with contextlib.suppress(OSError):
                 child.terminate()
         for child in self._running:
-            try:
-                child.wait(_SECONDS_TO_LEAVE)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+            end(child)
         self._running = set()
+
+
+def end(child: "subprocess.Popen[bytes]") -> None:
+    """End a child: at once if it does not leave by itself."""
+    with contextlib.suppress(OSError):
+        child.terminate()
+    try:
+        child.wait(_SECONDS_TO_LEAVE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 class ChildError(Exception):

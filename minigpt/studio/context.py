@@ -9,7 +9,6 @@ from typing import Any
 
 from starlette.requests import Request
 
-from .answers import Refusal
 from .children import Children
 from .guard import Logins
 from .runs.events import Streams, Watch
@@ -17,8 +16,8 @@ from .runs.line import Line
 from .runs.making import Making
 from .runs.states import States, free_space, runs_in
 from .settings import checked_settings
-from .texts import states as text_states
-from .texts import store
+from .texts.about import rows as texts_of
+from .texts.upload import remove_half
 from .texts.work import TextWork
 from .tickets import Tickets
 from .workspace import Workspace
@@ -75,16 +74,10 @@ class Studio:
         """All runs, texts, and the line."""
         runs = self.states.all()
         waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
-
-        texts = []
-        for folder in store.text_folders(self.workspace):
-            with contextlib.suppress(Refusal, OSError):  # it was deleted just now
-                texts.append(text_states.row(folder))
-
         return {
             "runs": runs,
             "bin": [self.states.of(run) for run in runs_in(self.workspace.bin)],
-            "texts": texts,
+            "texts": texts_of(self.workspace),
             "line": [
                 {name: run[name] for name in ("name", "place", "starts_in")} for run in waiting
             ],
@@ -95,7 +88,7 @@ class Studio:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """While the studio is open; afterwards nothing of it is left but what it has stored."""
-        store.restore(self.workspace)
+        remove_half(self.workspace)
         self.line.open()
         try:
             yield

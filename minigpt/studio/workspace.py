@@ -1,7 +1,6 @@
 """The folder in which the studio was started, and where in it everything lies."""
 
 import re
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,11 +56,6 @@ class Workspace:
         if not is_one_name(name) or not (self.runs / name).is_dir():
             raise Refusal(404, "Somebody moved or deleted this model.", kind="run_gone")
         return self.runs / name
-
-
-def new_id() -> str:
-    """A name for the folder of a text."""
-    return secrets.token_hex(6)
 
 
 def is_one_name(name: str) -> bool:

@@ -1,19 +1,26 @@
-"""Texts of which all files have arrived, without a studio."""
+"""Texts whose files have come, without a studio."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from minigpt.studio.texts import store as texts
+from minigpt.studio.texts import upload
 from minigpt.studio.workspace import Workspace
 
 
 def dropped(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """The folder of a text with these files, in a folder of texts and runs."""
-    workspace = Workspace(root)
-    text = texts.create(workspace, list(files), [0] * len(files))
-    folder = workspace.text_folder(text)
-    for file, data in zip(texts.describe_text(folder)["files"], files.values(), strict=True):
-        path = folder / "files" / file["kept"]
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-    texts.complete(folder)
+    folder = upload.create(Workspace(root))
+    for name, data in files.items():
+        receive(folder, name, data.encode() if isinstance(data, str) else data)
     return folder
+
+
+def receive(folder: Path, name: str, data: bytes, expected: int = 0) -> str:
+    """Let a file come into a text, a few bytes at a time; the name under which it is kept."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        for begin in range(0, len(data), 100_000):
+            yield data[begin : begin + 100_000]
+
+    return asyncio.run(upload.receive(folder, name, parts(), expected))

@@ -128,8 +128,8 @@ def test_half_a_character_in_a_request_gets_an_answer_and_is_not_kept(
     for i in range(3):
         assert window.post("/api/enter", {"token": f"{half}{i}"}).status == 401
     assert capsys.readouterr().err == ""
-    names = {"names": [f"{half[:9]}.txt"], "sizes": [1]}
-    text = window.post("/api/texts", names).json["id"]
+    text = window.post("/api/texts").json["id"]
+    assert window.post(f"/api/texts/{text}/files?name=%ed%a0%80.txt", b"x").status == 201
     for path, sent in [
         (f"/api/texts/{text}/plan", {"settings": {"only": "\udce9"}}),
         ("/api/runs", {"text": half, "name": half}),

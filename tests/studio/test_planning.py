@@ -13,7 +13,7 @@ from minigpt.recipe.machine import Speed
 from minigpt.studio import settings
 from minigpt.studio.settings import checked_settings, options
 from minigpt.studio.texts import planning
-from minigpt.studio.texts import states as text_states
+from minigpt.studio.texts.about import whole_text
 from minigpt.studio.texts.folder import SETTINGS, write_json
 from minigpt.system.json_objects import read_object
 from tests.conftest import some_text
@@ -25,8 +25,8 @@ TEXT = some_text(3000).replace("a", "ä")
 
 
 def _plan(folder: Path) -> dict[str, Any]:
-    planning.plan(folder)
-    found = text_states.whole_text(folder)["plans"]
+    planning.write_plans(folder)
+    found = whole_text(folder)["plans"]
     assert isinstance(found, dict)
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from minigpt.studio.texts import reading
-from minigpt.studio.texts import states as text_states
+from minigpt.studio.texts.about import row, whole_text
 from minigpt.studio.texts.folder import SETTINGS, write_json
 from tests.conftest import some_text, unix_only
 from tests.data.chats.made import some_chat
@@ -23,7 +23,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
 
 def _read(folder: Path) -> dict[str, Any]:
     reading.read(folder)
-    found = text_states.whole_text(folder)["reading"]
+    found = whole_text(folder)["reading"]
     assert isinstance(found, dict)
     return found
 
@@ -47,7 +47,7 @@ def test_nine_files_are_read_and_the_bad_one_is_named(tmp_path: Path) -> None:
             "message": "photo.jpg is a picture (JPEG).",
         }
     ]
-    told = text_states.whole_text(folder)
+    told = whole_text(folder)
     assert told["state"] == "ready"
     assert [f["name"] for f in told["files"] if f["problem"]] == ["photo.jpg"]
 
@@ -100,7 +100,7 @@ def test_parts_that_are_left_out_are_told_and_do_not_refuse_the_file(tmp_path: P
         ("inside", "all.zip/b.png is a picture (PNG)"),
         ("parts", "footnotes (1)"),
     ]
-    assert not any(file["problem"] for file in text_states.whole_text(folder)["files"])
+    assert not any(file["problem"] for file in whole_text(folder)["files"])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_text_that_nobody_can_learn_from_is_refused_with_what_to_do(
     folder = dropped(tmp_path, files)
     problem = _read(folder)["problem"]
     assert (problem["kind"], problem["message"]) == (kind, message)
-    assert text_states.row(folder)["state"] == "refused"
+    assert row(folder)["state"] == "refused"
 
 
 def test_twelve_lines_show_a_chat_as_the_model_sees_it(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_text_is_read_again_only_if_it_or_a_setting_of_reading_changes(tmp_pat
     assert (folder / "reading.json").stat().st_mtime_ns == written
 
     write_json({"plain": True}, folder / SETTINGS)
-    assert text_states.whole_text(folder)["reading"] is None
+    assert whole_text(folder)["reading"] is None
     assert not _read(folder)["is_dialogue"]
 
 
@@ -172,7 +172,7 @@ def test_a_file_for_which_memory_does_not_suffice_is_named(
     monkeypatch.setattr(reading.Corpus, "readable", greedy)
     problem = {"kind": "too_large", "message": "b.txt needs too much memory. Remove it."}
     assert _read(folder)["problem"] == {"name": "b.txt", **problem}
-    told = text_states.whole_text(folder)
+    told = whole_text(folder)
     assert told["state"] == "refused"
     assert [file["problem"] for file in told["files"]] == [None, problem]
 
@@ -187,7 +187,7 @@ def test_a_program_that_reads_for_too_long_ends_and_names_the_file(tmp_path: Pat
         "reading.main(sys.argv[1:])"
     )
     assert subprocess.run([sys.executable, "-c", program, str(folder)], check=False).returncode == 1
-    problem = text_states.whole_text(folder)["reading"]["problem"]
+    problem = whole_text(folder)["reading"]["problem"]
     assert problem["kind"] == "too_slow" and problem["message"].startswith("endless.txt was still")
 
 

@@ -28,7 +28,6 @@ from minigpt.studio.runs import writing as writing_module
 from minigpt.studio.runs.events import EventStream, Streams, Watch
 from minigpt.studio.runs.jobs import write_job
 from minigpt.studio.runs.writing import GenerateCommand, WrittenText
-from minigpt.studio.texts import states as text_states
 from minigpt.studio.workspace import Workspace
 
 from ..conftest import unix_only
@@ -242,7 +241,7 @@ def test_a_disk_without_a_byte_has_too_little_room_to_train(
 ) -> None:
     sent = {"text": window.post("/api/texts", {"tales": True}).json["id"], "name": "x"}
     about = {"id": sent["text"], "name": "tales", "files": 1, "size": 9, "characters": 9}
-    monkeypatch.setattr(text_states, "for_run", lambda folder: about)
+    monkeypatch.setattr("minigpt.studio.runs.routes.for_run", lambda folder: about)
     monkeypatch.setattr(states_module, "free_space", lambda place: 0)
     monkeypatch.setattr(routes_module, "free_space", lambda place: 0)
     assert window.post("/api/runs", sent).status == 507

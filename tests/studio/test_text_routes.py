@@ -10,8 +10,8 @@ import pytest
 
 from minigpt.studio.context import Studio
 from minigpt.studio.runs import trainings
-from minigpt.studio.texts import store
-from minigpt.studio.texts.states import for_run
+from minigpt.studio.texts import upload
+from minigpt.studio.texts.about import for_run
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.workspace import Workspace
 from tests.conftest import some_text
@@ -26,12 +26,11 @@ TEXT = some_text(3000)
 
 def _drop(window: Window, files: dict[str, bytes]) -> str:
     """The address of a text with these files."""
-    sizes = [len(data) for data in files.values()]
-    made = window.post("/api/texts", {"names": list(files), "sizes": sizes})
+    made = window.post("/api/texts")
     assert made.status == 201
     address = f"/api/texts/{made.json['id']}"
-    for number, data in enumerate(files.values()):
-        assert window.post(f"{address}/files/{number}", data).status == 201
+    for name, data in files.items():
+        assert window.post(f"{address}/files?name={name}", data).json == {"kept": name}
     return address
 
 
@@ -56,8 +55,8 @@ def quiet(window: Window, monkeypatch: pytest.MonkeyPatch) -> Window:
 @pytest.mark.studio
 def test_from_dropped_files_to_the_dial_and_to_other_settings(window: Window) -> None:
     address = _drop(window, {"my.txt": TEXT.encode(), "photo.jpg": b"\xff\xd8\xff" + b"\0" * 99})
-    assert window.get(address).json["state"] == "receiving"
-    assert window.get(address).json["reading"] is None
+    (text,) = window.get("/api/state").json["texts"]
+    assert (text["name"], text["files"], text["state"]) == ("my", 2, "unread")
     assert window.post(f"{address}/read").status == 202
 
     text = _wait(window, address, lambda text: text["plans"] and len(text["plans"]["stops"]) == 12)
@@ -69,7 +68,7 @@ def test_from_dropped_files_to_the_dial_and_to_other_settings(window: Window) ->
     sent = {"settings": {"emb_dim": 64, "rename": ["a=b"]}}
     assert window.post(f"{address}/plan", sent).status == 202
     text = window.get(address).json
-    assert text["state"] == "reading" and text["plans"] is None
+    assert text["state"] in ("unread", "reading") and text["plans"] is None
     chosen = {f["name"]: f["value"] for f in text["settings"] if f["value"] is not None}
     assert chosen == sent["settings"]
 
@@ -87,7 +86,6 @@ def test_what_a_studio_that_was_killed_was_reading_is_read_by_the_next(tmp_path:
         window = Window(studio)
         window.enter(studio.logins.token)
         address = f"/api/texts/{folder.name}"
-        assert window.get(address).json["state"] == "reading"
         text = _wait(window, address, lambda text: text["state"] == "refused")
         assert text["reading"]["problem"]["kind"] == "too_short"
 
@@ -110,25 +108,30 @@ def test_a_reader_that_crashes_is_told_and_can_be_tried_again(
 def test_the_tales_are_there_at_once(quiet: Window) -> None:
     made = quiet.post("/api/texts", {"tales": True})
     text = quiet.get(f"/api/texts/{made.json['id']}").json
-    assert (text["name"], text["state"]) == ("tales", "reading")
+    assert (text["name"], text["state"]) == ("tales", "unread")
     assert text["size"] > 10**6
 
 
 def test_files_come_and_go(quiet: Window) -> None:
     address = _drop(quiet, {"a.txt": b"a", "b.txt": b"b"})
-    quiet.post(f"{address}/read")
-    assert quiet.get(address).json["state"] == "reading"
-    added = quiet.post(f"{address}/files", {"names": ["../a.txt"], "sizes": [1]})
-    assert added.json == {"first": 2}
-    assert quiet.get(address).json["state"] == "receiving"
-    assert quiet.post(f"{address}/read").status == 409
-    assert quiet.post(f"{address}/files/2", b"c").json == {"kept": "a (2).txt"}
-    assert quiet.post(f"{address}/files/0/remove").status == 204
-    assert quiet.post(f"{address}/files/0/remove").status == 404
-    assert [file["number"] for file in quiet.get(address).json["files"]] == [1, 2]
-    for number in (1, 2):
-        quiet.post(f"{address}/files/{number}/remove")
+    assert quiet.post(f"{address}/files?name=..%2Fa.txt", b"c").json == {"kept": "a (2).txt"}
+    assert quiet.post(f"{address}/files", b"c").status == 400  # it has no name
+    assert quiet.post(f"{address}/remove", {"kept": "a.txt"}).status == 204
+    for kept in ("a.txt", "../text.json", None, ["b.txt"]):
+        assert quiet.post(f"{address}/remove", {"kept": kept}).status == 404
+    text = quiet.get(address).json
+    assert [file["name"] for file in text["files"]] == ["b.txt", "../a.txt"]
+    for kept in ("a (2).txt", "b.txt"):
+        quiet.post(f"{address}/remove", {"kept": kept})
     assert quiet.get(address).json["state"] == "empty"
+
+
+def test_a_file_that_comes_while_the_others_are_read_is_read_too(window: Window) -> None:
+    address = _drop(window, {"a.txt": b"a" * 600})
+    window.post(f"{address}/read")
+    assert window.post(f"{address}/files?name=b.txt", b"b" * 300).status == 201
+    text = _wait(window, address, lambda text: text["state"] == "refused")
+    assert text["reading"]["characters"] == 900
 
 
 class FullDisk(io.FileIO):
@@ -149,17 +152,17 @@ def test_of_a_file_that_fills_the_disk_nothing_stays_and_the_others_are_kept(
     address = _drop(quiet, {"a.txt": b"a" * 10})
     folder = quiet.studio.workspace.text_folder(address.rpartition("/")[2])
     novel = b"b" * 3000
-    quiet.post(f"{address}/files", {"names": ["novel.txt"], "sizes": [len(novel)]})
+    coming = f"{address}/files?name=novel.txt"
 
     with monkeypatch.context() as full:
-        full.setattr(store, "open", lambda file, *_, **__: FullDisk(file, "wb"), raising=False)
-        answer = quiet.post(f"{address}/files/1", novel)
+        full.setattr(upload, "open", lambda file, *_, **__: FullDisk(file, "wb"), raising=False)
+        answer = quiet.post(coming, novel)
     said = "Nothing new can be saved. Free some space."
     assert (answer.status, answer.json["message"]) == (507, said)
-    assert list((folder / "arriving").iterdir()) == []
+    assert [*folder.glob(".*")] == []
     assert [path.read_bytes() for path in (folder / "files").iterdir()] == [b"a" * 10]
 
-    assert quiet.post(f"{address}/files/1", novel).status == 201  # there is room again
+    assert quiet.post(coming, novel).status == 201  # there is room again
     assert (folder / "files/novel.txt").read_bytes() == novel
 
 
@@ -209,7 +212,7 @@ def test_in_a_lesson_all_trainings_are_of_a_lesson(tmp_path: Path) -> None:
     with studio.running():
         window = Window(studio)
         window.enter(studio.logins.token)
-        text = window.post("/api/texts", {"names": ["a.txt"], "sizes": [5]}).json["id"]
+        text = window.post("/api/texts").json["id"]
         chosen = tmp_path / "texts" / text / "settings.json"
         assert json.loads(chosen.read_text()) == {"lesson": True}
 

@@ -1,8 +1,9 @@
-"""Texts as their files arrive: the names under which they are kept, how much they may be, and what
+"""Files of texts as they come: the names under which they are kept, how much they may be, and what
 is left when an upload, or the studio, ends too early."""
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,35 +11,25 @@ from typing import Any
 import pytest
 
 from minigpt.studio.answers import Refusal
-from minigpt.studio.texts import store as texts
+from minigpt.studio.texts import upload
+from minigpt.studio.texts.about import rows, whole_text
 from minigpt.studio.workspace import Workspace
 from tests.conftest import unix_only
 from tests.hostile import UNSAFE_NAMES
+
+from .dropped import dropped, receive
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """An empty folder, whose disk may be full to the last byte."""
-    monkeypatch.setattr(texts, "_LEAST_FREE", 0)
+    monkeypatch.setattr(upload, "_LEAST_FREE", 0)
     return Workspace(tmp_path)
 
 
-async def _parts(data: bytes) -> AsyncIterator[bytes]:
-    for begin in range(0, len(data), 100):
-        yield data[begin : begin + 100]
-
-
-def _receive(folder: Path, number: int, data: bytes) -> str:
-    return asyncio.run(texts.receive(folder, number, _parts(data)))
-
-
 def _text(workspace: Workspace, *names: str, data: bytes = b"text") -> Path:
-    """The folder of a text whose files have arrived."""
-    text = texts.create(workspace, list(names), [len(data)] * len(names))
-    folder = workspace.text_folder(text)
-    for number in range(len(names)):
-        _receive(folder, number, data)
-    return folder
+    """The folder of a text whose files have come."""
+    return dropped(workspace.root, dict.fromkeys(names, data))
 
 
 def _refused(status: int, act: Any, *arguments: Any) -> None:
@@ -49,6 +40,12 @@ def _refused(status: int, act: Any, *arguments: Any) -> None:
 
 def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "files").iterdir())
+
+
+def _left(folder: Path) -> list[str]:
+    """What lies beside the files of a text that does not belong there."""
+    known = {"files", "text.json", "settings.json"}
+    return [path.name for path in folder.iterdir() if path.name not in known]
 
 
 # Names
@@ -76,76 +73,77 @@ def test_names_that_are_one_on_some_system_are_kept_apart(workspace: Workspace) 
         "notes (2).txt",
         "notes.txt",
     ]
-    shown = [file["name"] for file in texts.describe_text(folder)["files"]]
+    shown = [file["name"] for file in whole_text(folder)["files"]]
     assert shown == ["a/notes.txt", "b/notes.txt", "NOTES.TXT", "notes (2).txt"]
 
 
 def test_a_text_is_called_as_its_folder_or_its_first_file(workspace: Workspace) -> None:
-    assert (
-        texts.describe_text(_text(workspace, "Diary/may.txt", "Diary/june.txt"))["name"] == "Diary"
-    )
-    assert texts.describe_text(_text(workspace, "my novel.tar.gz"))["name"] == "my novel"
+    assert whole_text(_text(workspace, "Diary/may.txt", "Diary/june.txt"))["name"] == "Diary"
+    assert whole_text(_text(workspace, "my novel.tar.gz"))["name"] == "my novel"
 
 
 # Limits
 
 
-@pytest.mark.parametrize(
-    ("names", "sizes"),
-    [([], []), ("a", [1]), (["a"], [-1]), (["a"], ["1"]), (["a"], [True]), (["a"], [1, 2])],
-    ids=str,
-)
-def test_what_is_announced_wrongly_makes_no_text(
-    names: Any, sizes: Any, workspace: Workspace
-) -> None:
-    _refused(400, texts.create, workspace, names, sizes)
-    assert texts.text_folders(workspace) == []
-
-
-def test_a_text_with_too_many_files_or_bytes_is_refused(
+def test_a_text_has_no_more_files_and_bytes_than_it_may(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(texts, "_MOST_FILES", 3)
-    monkeypatch.setattr(texts, "_MOST_BYTES", 1000)
-    _refused(413, texts.create, workspace, ["a"] * 4, [1] * 4)
-    _refused(413, texts.create, workspace, ["a", "b"], [600, 600])
-    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [500, 400]))
-    _refused(413, texts.add, folder, ["c"], [200])
-    _refused(413, texts.add, folder, ["c", "d"], [1, 1])
-    texts.remove_file(folder, 0)
-    assert texts.add(folder, ["c"], [200]) == 2
+    monkeypatch.setattr(upload, "_MOST_FILES", 3)
+    monkeypatch.setattr(upload, "_MOST_BYTES", 1000)
+    folder = _text(workspace, "a", "b", data=b"x" * 400)
+    _refused(413, receive, folder, "c", b"x" * 201)
+    _refused(413, receive, folder, "c", b"x", 201)  # before anything of it has come
+    receive(folder, "c", b"x" * 200)
+    _refused(413, receive, folder, "d", b"")
+    assert _names(folder) == ["a", "b", "c"] and _left(folder) == []
+
+    upload.remove_file(folder, "a")
+    assert receive(folder, "d", b"x" * 400) == "d"
+
+
+def test_of_files_that_come_at_once_only_those_that_have_a_place_stay(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "_MOST_BYTES", 1000)
+    folder = upload.create(workspace)
+    both_have_begun = asyncio.Barrier(2)
+
+    async def parts() -> AsyncIterator[bytes]:
+        await both_have_begun.wait()
+        yield b"x" * 600
+
+    async def both() -> list[str | BaseException]:
+        coming = (upload.receive(folder, "a", parts()) for _ in range(2))
+        return await asyncio.gather(*coming, return_exceptions=True)
+
+    results = asyncio.run(both())
+    assert sorted(getattr(result, "status", 201) for result in results) == [201, 413]
+    assert _names(folder) == ["a"] and _left(folder) == []
 
 
 def test_a_disk_without_room_is_told_before_anything_comes(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = workspace.text_folder(texts.create(workspace, ["a"], [4]))
-    monkeypatch.setattr(texts, "_LEAST_FREE", 1 << 60)
-    _refused(507, texts.create, workspace, ["a"], [1])
-    _refused(507, _receive, folder, 0, b"text")
-    assert _names(folder) == []
-
-
-@pytest.mark.parametrize(("data", "status"), [(b"x" * 500, 413), (b"x" * 3, 400)])
-def test_of_more_or_fewer_bytes_than_were_announced_nothing_stays(
-    data: bytes, status: int, workspace: Workspace
-) -> None:
-    folder = workspace.text_folder(texts.create(workspace, ["a"], [150]))
-    _refused(status, _receive, folder, 0, data)
-    assert _names(folder) == [] == list((folder / "arriving").iterdir())
-    _receive(folder, 0, b"x" * 150)
-    assert _names(folder) == ["a"]
+    folder = upload.create(workspace)
+    free = shutil.disk_usage(workspace.root).free
+    monkeypatch.setattr(upload, "_LEAST_FREE", free - 10**9)
+    _refused(507, receive, folder, "a", b"text", 2 * 10**9)
+    monkeypatch.setattr(upload, "_LEAST_FREE", 1 << 60)
+    _refused(507, receive, folder, "a", b"text")
+    _refused(507, upload.create_tales, workspace)
+    assert _names(folder) == [] == _left(folder)
 
 
 def test_of_an_upload_that_is_broken_off_nothing_stays(workspace: Workspace) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield b"x" * 100
+        assert len(_left(folder)) == 1
         raise ConnectionError
 
-    folder = workspace.text_folder(texts.create(workspace, ["a"], [150]))
+    folder = upload.create(workspace)
     with pytest.raises(ConnectionError):
-        asyncio.run(texts.receive(folder, 0, broken()))
-    assert _names(folder) == [] == list((folder / "arriving").iterdir())
+        asyncio.run(upload.receive(folder, "a", broken()))
+    assert _names(folder) == [] == _left(folder)
 
 
 # What becomes of a text
@@ -153,50 +151,53 @@ def test_of_an_upload_that_is_broken_off_nothing_stays(workspace: Workspace) -> 
 
 def test_a_file_never_takes_the_place_of_another(workspace: Workspace) -> None:
     folder = _text(workspace, "a", data=b"first")
-    _refused(409, _receive, folder, 0, b"other")
-    _refused(404, _receive, folder, 1, b"other")
+    assert receive(folder, "a", b"other") == "a (2)"
     assert (folder / "files/a").read_bytes() == b"first"
 
-    texts.remove_file(folder, 0)
-    _refused(404, _receive, folder, 0, b"other")
-    assert texts.add(folder, ["a"], [5]) == 1
-    _receive(folder, 1, b"other")
+    upload.remove_file(folder, "a")
+    for kept in ("a", "../text.json", ""):
+        _refused(404, upload.remove_file, folder, kept)
+    assert [file["name"] for file in whole_text(folder)["files"]] == ["a"]
     assert _names(folder) == ["a (2)"]
 
 
-def test_a_text_is_complete_when_all_files_have_arrived(workspace: Workspace) -> None:
-    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [4, 4]))
-    _receive(folder, 0, b"text")
-    _refused(409, texts.complete, folder)
-    texts.remove_file(folder, 1)
-    texts.complete(folder)
-    assert texts.describe_text(folder)["is_complete"]
-    texts.remove_file(folder, 0)
-    assert not texts.describe_text(folder)["is_complete"]
-    _refused(409, texts.complete, folder)
-
-
-def test_a_studio_that_was_ended_loses_only_what_had_not_arrived(workspace: Workspace) -> None:
+def test_a_studio_that_was_killed_loses_only_what_was_just_coming(workspace: Workspace) -> None:
     whole = _text(workspace, "a")
-    texts.complete(whole)
-    half = workspace.text_folder(texts.create(workspace, ["b", "c"], [4, 4]))
-    _receive(half, 0, b"text")
-    (half / "arriving/1").write_bytes(b"te")
-    texts.create(workspace, ["d"], [4])
+    half = _text(workspace, "b")
+    (half / ".arriving-1").write_bytes(b"te")
+    never = upload.create(workspace)
+    (never / ".arriving-2").write_bytes(b"te")
+    of_somebody_else = workspace.texts / "poems"
+    of_somebody_else.mkdir()
+    (workspace.texts / "list.txt").write_text("poems")
 
-    texts.restore(workspace)
-    assert {folder.name for folder in texts.text_folders(workspace)} == {whole.name, half.name}
-    assert texts.describe_text(half)["is_complete"]
-    assert [file["name"] for file in texts.describe_text(half)["files"]] == ["b"]
-    assert list((half / "arriving").iterdir()) == []
+    upload.remove_half(workspace)
+    assert {text["id"] for text in rows(workspace)} == {whole.name, half.name}
+    assert _left(half) == [] and not never.exists()
+    assert of_somebody_else.is_dir() and (workspace.texts / "list.txt").exists()
 
 
-def test_a_text_that_is_deleted_is_gone(workspace: Workspace) -> None:
+def test_a_text_is_in_the_list_when_its_first_file_is_there(workspace: Workspace) -> None:
+    folder = upload.create(workspace)
+    assert rows(workspace) == []
+    receive(folder, "a", b"text")
+    (text,) = rows(workspace)
+    assert (text["name"], text["files"], text["size"], text["state"]) == ("a", 1, 4, "unread")
+    upload.remove_file(folder, "a")
+    (text,) = rows(workspace)
+    assert (text["name"], text["files"], text["state"]) == ("a", 0, "empty")
+
+
+def test_a_text_that_is_deleted_is_gone_and_takes_no_file(workspace: Workspace) -> None:
     folder = _text(workspace, "a")
-    texts.delete(folder)
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"more"
+        upload.delete(folder)
+
+    _refused(404, lambda: asyncio.run(upload.receive(folder, "b", parts())))
     assert list(workspace.texts.iterdir()) == []
-    for act in (texts.describe_text, texts.complete):
-        _refused(404, act, folder)
+    _refused(404, whole_text, folder)
 
 
 def test_a_text_that_is_deleted_during_a_look_hides_no_other(
@@ -207,11 +208,11 @@ def test_a_text_that_is_deleted_during_a_look_hides_no_other(
 
     def glob_and_lose(folder: Path, pattern: str) -> list[Path]:
         found = [*glob(folder, pattern)]
-        texts.delete(deleted)
+        upload.delete(deleted)
         return found
 
     monkeypatch.setattr(Path, "glob", glob_and_lose)
-    assert texts.text_folders(workspace) == [there]
+    assert [text["id"] for text in rows(workspace)] == [there.name]
 
 
 @unix_only

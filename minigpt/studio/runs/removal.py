@@ -20,7 +20,7 @@ from ...runs.journal import read_phases
 from ...system.json_objects import read_object
 from ...system.platforms import rename
 from ..answers import Refusal
-from ..texts import store
+from ..texts import upload
 from ..texts.folder import ABOUT, FILES
 from ..workspace import Workspace, is_one_name
 from .facts import text_id_of
@@ -158,7 +158,7 @@ class Everything:
         for folder in self.prepared:
             remove_prepared(folder)
         if self.text is not None:
-            store.delete(self.text)
+            upload.delete(self.text)
 
 
 def everything_of_text(workspace: Workspace, text: str) -> Everything:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
-from ..texts import states as text_states
+from ..texts.about import for_run
 from ..texts.folder import chosen_settings
 from ..workspace import Workspace
 from . import removal, trainings
@@ -88,7 +88,7 @@ async def ask(request: Request) -> Response:
     folder = studio.workspace.text_folder(text)
 
     def put() -> dict[str, Any]:
-        about = text_states.for_run(folder)
+        about = for_run(folder)
         if is_too_little(free_space(studio.workspace.root), _LITTLE):
             raise Refusal(507, "The disk is full. Free some space.")
         given = sent.get("settings")

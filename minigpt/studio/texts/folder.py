@@ -1,9 +1,9 @@
 """What lies in texts/ID, and how it is written: by the studio, and by the two programs that it
 starts there.
 
-    text.json       the files as they were named, and as they are kept
-    files/          the files
-    arriving/       files that have not arrived yet
+    text.json       what the text is called, and the names with which its files were sent
+    files/          the files, under safe names
+    .arriving-...   the file that is just being received
     settings.json   the settings that somebody chose
     reading.json    what reading.py has found in the files
     plans.json      what planning.py expects of trainings on them
@@ -19,11 +19,10 @@ from typing import Any
 
 from ...system.atomic import replace
 from ...system.json_objects import read_object, to_json
-from ..problems import problem
+from ..settings import reading_fields
 
 ABOUT = "text.json"
 FILES = "files"
-ARRIVING = "arriving"
 SETTINGS = "settings.json"
 READING = "reading.json"
 PLANS = "plans.json"
@@ -88,14 +87,32 @@ def version_of_files(folder: Path) -> str:
     return hashlib.sha256(json.dumps(versions).encode()).hexdigest()
 
 
-def reading_of(folder: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """What reading.json was made of: the files, and the chosen `fields` of a ReadingConfig."""
+def reading_of(folder: Path) -> dict[str, Any]:
+    """What reading.json was made of: the files, and the chosen fields of a ReadingConfig."""
+    fields = reading_fields(chosen_settings(folder))
     return {"files": version_of_files(folder), "settings": fields}
 
 
 def plans_of(folder: Path) -> dict[str, Any]:
     """What plans.json was made of: the files, and all settings."""
     return {"files": version_of_files(folder), "settings": chosen_settings(folder)}
+
+
+def reading_now(folder: Path) -> dict[str, Any] | None:
+    """What reading.json holds; None if it is of other files or settings than there are now."""
+    found = read_object(folder / READING)
+    return found if found.get("of") == reading_of(folder) else None
+
+
+def plans_now(folder: Path) -> dict[str, Any] | None:
+    """What plans.json holds; None if it is for other files or settings than there are now."""
+    found = read_object(folder / PLANS)
+    return found if found.get("of") == plans_of(folder) else None
+
+
+def is_readable(reading: dict[str, Any] | None) -> bool:
+    """Whether a text was read and can be trained on."""
+    return reading is not None and bool(reading["is_done"]) and reading["problem"] is None
 
 
 def is_done(path: Path, of: dict[str, Any]) -> bool:
@@ -109,4 +126,5 @@ def write_problem(path: Path, of: dict[str, Any], kind: str, message: str) -> No
     found = read_object(path)
     if found.get("of") != of:
         found = {"of": of}
-    write_json({**found, "is_done": True, "problem": problem(message, kind)}, path)
+    problem = {"kind": kind, "message": message}
+    write_json({**found, "is_done": True, "problem": problem}, path)

@@ -40,7 +40,6 @@ from ...runs.folder import PLAN
 from ...runs.journal import ALIVE, JOURNAL, SECONDS_SILENT
 from ...system.json_objects import read_object
 from .. import settings
-from ..problems import problem
 from .folder import (
     FILES,
     PLANS,
@@ -61,18 +60,18 @@ Found = dict[str, Any]
 def main(arguments: Sequence[str]) -> None:
     """Plan for a text in a process that can be spared."""
     os.umask(0o077)
-    plan(Path(arguments[0]))
+    write_plans(Path(arguments[0]))
 
 
-def plan(folder: Path) -> None:
-    """Plan for a text, unless that has been done; plans.json then has what to expect."""
+def write_plans(folder: Path) -> None:
+    """Write plans.json for a text, unless that has been done."""
     with FileLock(folder / WORKING):
         of = plans_of(folder)
         if not is_done(folder / PLANS, of):
-            _plan(folder, of)
+            _write_plans(folder, of)
 
 
-def _plan(folder: Path, of: Found) -> None:
+def _write_plans(folder: Path, of: Found) -> None:
     """Write what to expect, piece by piece."""
     path = folder / PLANS
     speeds = read_object(path).get("speeds", [])
@@ -154,7 +153,7 @@ def _stop(minutes: float, measured: Measured, bytes_per_letter: float) -> Found:
     try:
         planned = choose(measured.with_minutes(minutes))
     except UserError as error:
-        return found | {"problem": problem(settings.for_window(str(error)), error.kind)}
+        return found | {"problem": {"kind": error.kind, "message": settings.for_window(str(error))}}
 
     return found | {
         "epochs": round(planned.epochs, 3),

@@ -38,7 +38,6 @@ from ...data.source import Source, check_text_field
 from ...devices.memory import is_out_of_memory
 from ...system.platforms import is_windows
 from .. import settings
-from ..problems import problem
 from .folder import (
     READING,
     WORKING,
@@ -75,13 +74,9 @@ def main(arguments: Sequence[str]) -> None:
 def read(folder: Path, progress: "_Progress | None" = None) -> None:
     """Read the files of a text, unless that has been done; reading.json then has what was found."""
     with FileLock(folder / WORKING):
-        of = _of(folder)
+        of = reading_of(folder)
         if not is_done(folder / READING, of):
             _read(folder, of, progress or _Progress(folder))
-
-
-def _of(folder: Path) -> Found:
-    return reading_of(folder, settings.reading_fields(chosen_settings(folder)))
 
 
 def _nothing(of: Found) -> Found:
@@ -190,9 +185,9 @@ class _Progress:
     def fail(self, kind: str, reason: str) -> None:
         """Write that the file which is being read cannot be read. The text can then not be trained
         on, since a training would read this file, too."""
-        found = self._found or _nothing(_of(self._folder))
+        found = self._found or _nothing(reading_of(self._folder))
         name = "This text" if self._file is None else self._file.name
-        why = {"name": name, **problem(f"{name} {reason}. Remove it.", kind)}
+        why = {"name": name, "kind": kind, "message": f"{name} {reason}. Remove it."}
         if self._file is not None:
             found["left_out"].append(why)
         write_json(found | {"is_done": True, "problem": why}, self._folder / READING)
@@ -204,7 +199,7 @@ class _Progress:
 def _refused(found: Found) -> Found:
     """Add that there is no text at all, with the reason for the only file, or for all together."""
     left_out = found["left_out"]
-    why = problem("There is no text in these files. Add others.", "nothing")
+    why = {"kind": "nothing", "message": "There is no text in these files. Add others."}
     if len(left_out) == 1:
         why = left_out[0]
     return found | {"is_done": True, "share": 1.0, "problem": why}
@@ -223,7 +218,7 @@ def _leave_out(found: Found, file: Path, error: UserError) -> None:
 
 def _add_left_out(found: Found, name: str, kind: str, message: str) -> None:
     if len(found["left_out"]) < _MOST_LEFT_OUT:
-        found["left_out"].append({"name": name, **problem(message, kind)})
+        found["left_out"].append({"name": name, "kind": kind, "message": message})
 
 
 def _add_report(found: Found, report: Report) -> None:
@@ -265,7 +260,7 @@ def _add_text(found: Found, corpus: Corpus) -> None:
     found["lines"] = _first_lines(corpus)
     if characters < _FEWEST_CHARACTERS:
         message = f"Too short: {characters:,} letters. Add a few pages."
-        found["problem"] = problem(message, "too_short")
+        found["problem"] = {"kind": "too_short", "message": message}
 
 
 def _first_lines(corpus: Corpus) -> list[str]:

@@ -1,4 +1,5 @@
-"""The routes of texts: files that arrive, what was read in them, what to expect of a training."""
+"""The routes of texts: files that come and go, what was read in them, what to expect of
+trainings."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,8 +16,8 @@ from .. import settings
 from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
 from ..runs.states import ACTIVE, WAITING
-from . import states as text_states
-from . import store
+from . import upload
+from .about import whole_text
 from .folder import PLANS, READING, SETTINGS, write_json
 
 
@@ -25,21 +26,17 @@ def _folder(request: Request) -> Path:
 
 
 async def create(request: Request) -> Response:
-    """POST {"names", "sizes"}: announce the files of a new text. {"tales": true}: the tales that
-    come with minigpt, which are there at once. The id."""
+    """POST: a new text, whose files are to come. {"tales": true}: one of the tales that come with
+    minigpt. The id."""
     studio = studio_of(request)
     sent = await read_json(request)
-    names, sizes = sent.get("names"), sent.get("sizes")
     are_tales = sent.get("tales") is True
 
     def make() -> str:
         workspace = studio.workspace
-        text = store.create_tales(workspace) if are_tales else store.create(workspace, names, sizes)
-        folder = workspace.text_folder(text)
+        folder = upload.create_tales(workspace) if are_tales else upload.create(workspace)
         write_json(studio.checked_settings({}), folder / SETTINGS)
-        if are_tales:
-            studio.text_work.keep_going(folder)
-        return text
+        return folder.name
 
     return JSONAnswer({"id": await run_in_threadpool(make)}, 201)
 
@@ -49,47 +46,44 @@ async def show(request: Request) -> Response:
     studio = studio_of(request)
     folder = _folder(request)
     await run_in_threadpool(studio.text_work.keep_going, folder)
-    return JSONAnswer(await run_in_threadpool(text_states.whole_text, folder))
-
-
-async def add(request: Request) -> Response:
-    """POST {"names", "sizes"}: announce more files; the number of the first."""
-    folder = _folder(request)
-    sent = await read_json(request)
-
-    def announce() -> int:
-        studio_of(request).text_work.stop(folder)
-        return store.add(folder, sent.get("names"), sent.get("sizes"))
-
-    return JSONAnswer({"first": await run_in_threadpool(announce)}, 201)
+    return JSONAnswer(await run_in_threadpool(whole_text, folder))
 
 
 async def receive(request: Request) -> Response:
-    """POST the bytes of a file that was announced; the name under which it is kept."""
-    kept = await store.receive(_folder(request), _number(request), request.stream())
+    """POST ?name= the bytes of a file; the name under which it is kept."""
+    folder = _folder(request)
+    name = request.query_params.get("name")
+    if name is None:
+        raise Refusal(400, "Say what the file is called.", "name")
+    length = request.headers.get("content-length", "")
+    expected = int(length) if length.isdecimal() else 0
+
+    kept = await upload.receive(folder, name, request.stream(), expected)
+    await run_in_threadpool(studio_of(request).text_work.stop, folder)  # it has read too few files
     return JSONAnswer({"kept": kept}, 201)
 
 
-async def remove_file(request: Request) -> Response:
-    """POST: remove a file. The others are read again."""
+async def remove(request: Request) -> Response:
+    """POST {"kept"}: remove a file, by the name under which it is kept. The others are read
+    again."""
+    studio = studio_of(request)
     folder = _folder(request)
+    kept = str((await read_json(request)).get("kept"))
 
-    def remove() -> None:
-        work = studio_of(request).text_work
-        work.stop(folder)
-        store.remove_file(folder, _number(request))
-        work.keep_going(folder)
+    def remove_file() -> None:
+        studio.text_work.stop(folder)
+        upload.remove_file(folder, kept)
+        studio.text_work.keep_going(folder)
 
-    await run_in_threadpool(remove)
+    await run_in_threadpool(remove_file)
     return Response(status_code=204)
 
 
 async def read(request: Request) -> Response:
-    """POST: all files have arrived: read them, and plan. What was refused is read again."""
+    """POST: all files have come: read them, and plan. What was refused is read again."""
     folder = _folder(request)
 
     def begin() -> None:
-        store.complete(folder)
         _forget_problem(folder / READING)
         studio_of(request).text_work.keep_going(folder)
 
@@ -127,7 +121,7 @@ async def delete(request: Request) -> Response:
             message = f"{run} is learning from this text. Stop that first."
             raise Refusal(409, message, kind="text_learned", name=str(run))
         studio_of(request).text_work.stop(folder)
-        store.delete(folder)
+        upload.delete(folder)
 
     await run_in_threadpool(remove)
     return Response(status_code=204)
@@ -140,11 +134,6 @@ def training_on(text: str, studio: Studio) -> str | None:
         if learns_from == text and run["state"] in (WAITING, *ACTIVE):
             return str(run["name"])
     return None
-
-
-def _number(request: Request) -> int:
-    number: int = request.path_params["number"]
-    return number
 
 
 def _forget_problem(path: Path) -> None:
@@ -166,9 +155,8 @@ _Act = Callable[[Request], Awaitable[Response]]
 _ONE = "/api/texts/{text}"
 _POSTED: dict[str, _Act] = {
     "/api/texts": create,
-    f"{_ONE}/files": add,
-    f"{_ONE}/files/{{number:int}}": receive,
-    f"{_ONE}/files/{{number:int}}/remove": remove_file,
+    f"{_ONE}/files": receive,
+    f"{_ONE}/remove": remove,
     f"{_ONE}/read": read,
     f"{_ONE}/plan": plan,
     f"{_ONE}/delete": delete,

@@ -5,31 +5,30 @@ All that they find is in the text's folder. So whatever was left undone, by a st
 or by a program that crashed, is found there and done again.
 """
 
-import contextlib
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .. import settings
-from ..children import Children
+from ..children import Children, end
 from .folder import (
     PLANS,
     READING,
-    chosen_settings,
     is_done,
+    is_readable,
+    kept_files,
+    plans_now,
     plans_of,
+    reading_now,
     reading_of,
     write_problem,
 )
-from .states import is_readable, plans_now, reading_now
-from .store import describe_text
 
 _AT_ONCE = 2  # texts; only one at a time is planned for, since that measures the computer
 _SECONDS_TO_READ = 130.0  # a little longer than the program gives itself
 _SECONDS_TO_PLAN = 300.0
-_SECONDS_TO_LEAVE = 5.0
+_SECONDS_TO_END = 10.0  # what is done for a text, before it is changed all the same
 
 
 class TextWork:
@@ -46,8 +45,7 @@ class TextWork:
 
     def keep_going(self, folder: Path) -> None:
         """Have done whatever is to be done for a text."""
-        text = describe_text(folder)
-        if not text["is_complete"] or not _is_something_left(folder):
+        if not _is_something_left(folder):
             return
         with self._changing:
             if folder.name in self._works or self._is_closed:
@@ -62,7 +60,7 @@ class TextWork:
             work = self._works.get(folder.name)
         if work is not None:
             work.stop()
-            work.has_ended.wait(2 * _SECONDS_TO_LEAVE)
+            work.has_ended.wait(_SECONDS_TO_END)
 
     def close(self) -> None:
         """Have nothing done any more."""
@@ -74,25 +72,18 @@ class TextWork:
         self._threads.shutdown(cancel_futures=True)
 
     def _do(self, work: "_Work") -> None:
+        folder = work.folder
         try:
-            self._read(work)
-            if is_readable(reading_now(work.folder)):
+            self._run("reading", work, READING, reading_of(folder), _SECONDS_TO_READ)
+            if is_readable(reading_now(folder)):
                 with self._planning:
-                    self._plan(work)
+                    self._run("planning", work, PLANS, plans_of(folder), _SECONDS_TO_PLAN)
         except OSError:  # the folder is gone, or the disk is full: somebody asks again
             pass
         finally:
             with self._changing:
                 del self._works[work.folder.name]
             work.has_ended.set()
-
-    def _read(self, work: "_Work") -> None:
-        fields = settings.reading_fields(chosen_settings(work.folder))
-        of = reading_of(work.folder, fields)
-        self._run("reading", work, READING, of, _SECONDS_TO_READ)
-
-    def _plan(self, work: "_Work") -> None:
-        self._run("planning", work, PLANS, plans_of(work.folder), _SECONDS_TO_PLAN)
 
     def _run(self, name: str, work: "_Work", file: str, of: Any, seconds: float) -> None:
         """Run a program for a text, unless its file is already whole. If the program fails, the
@@ -130,28 +121,20 @@ class _Work:
             child.wait(seconds)
             return True
         except subprocess.TimeoutExpired:
-            _end(child)
+            end(child)
             return False
 
     def stop(self) -> None:
         """End the child, if there is one, and start no other."""
         self.is_stopped = True
         if self._child is not None:
-            _end(self._child)
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(OSError):
-        child.terminate()
-    try:
-        child.wait(_SECONDS_TO_LEAVE)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+            end(self._child)
 
 
 def _is_something_left(folder: Path) -> bool:
     """Whether a text is to be read, or planned for."""
+    if not kept_files(folder):
+        return False
     reading = reading_now(folder)
     if reading is None or not reading["is_done"]:
         return True

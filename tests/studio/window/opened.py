@@ -26,7 +26,10 @@ from minigpt.studio.workspace import Workspace
 from tests.patience import PATIENCE
 
 _STARTED = [sys.executable, "-m", "minigpt", "studio", "--no-browser"]
-_WORK = {"minigpt.studio.texts.reading": "read", "minigpt.studio.texts.planning": "plan"}
+_WORK = {
+    "minigpt.studio.texts.reading": "read",
+    "minigpt.studio.texts.planning": "write_plans",
+}
 
 
 class Opened:

@@ -313,31 +313,49 @@ def test_ten_gigabytes_are_refused_and_take_no_memory(program: Program, owner: P
         return int(re.findall(r"VmHWM:\s+(\d+)", status)[0])
 
     before = most_memory()
-    refused, answer = owner.ask("POST", "/api/texts", {"names": ["x.txt"], "sizes": [10**10]})
-    assert (refused, answer["field"]) == (413, "sizes")
-    text = owner.post("/api/texts", {"names": ["x.txt"], "sizes": [1000]})["id"]
-    for path in (f"/api/texts/{text}/files/0", "/api/texts"):
-        assert send_without_end(owner, path) == 413
+    text = owner.post("/api/texts")["id"]
+    folder = program.folder / "texts" / text
+    with open(folder / "files" / "large.txt", "wb") as file:
+        file.truncate(2 * 10**9 - 10**7)  # ten megabytes more have a place
+    for path in (f"/api/texts/{text}/files?name=x.txt", "/api/texts"):
+        for framing in ("content-length: 10000000000", "transfer-encoding: chunked"):
+            assert send_without_end(owner, path, framing) == 413
     assert most_memory() - before < 20_000  # KB
-    assert not [*(program.folder / "texts").rglob("x.txt")]
+    left = {path.name for path in folder.rglob("*")}
+    assert left == {"files", "large.txt", "text.json", "settings.json"}
 
 
-def send_without_end(owner: Person, path: str) -> int:
+def send_without_end(owner: Person, path: str, framing: str) -> int:
     """The status with which ten gigabytes are answered that somebody begins to send."""
     with socket.create_connection(("127.0.0.1", owner.port), timeout=PATIENCE) as connection:
         kind = "application/octet-stream" if "files" in path else "application/json"
-        headers = {**owner.login, "content-type": kind, "content-length": str(10**10)}
+        headers = {**owner.login, "content-type": kind}
         lines = [f"{name}: {value}" for name, value in headers.items()]
-        head = [f"POST {path} HTTP/1.1", f"host: localhost:{owner.port}", *lines, "", ""]
-        connection.sendall("\r\n".join(head).encode())
+        head = [f"POST {path} HTTP/1.1", f"host: localhost:{owner.port}", *lines, framing, "", ""]
+        block = b"100000\r\n" + b"a" * (1 << 20) + b"\r\n"  # a chunk, or any other bytes
         try:
+            connection.sendall("\r\n".join(head).encode())
             for _ in range(200):
-                connection.sendall(b"a" * (1 << 20))
+                connection.sendall(block)
         except OSError:  # it does not want more
             pass
         answer = http.client.HTTPResponse(connection)
         answer.begin()
         return answer.status
+
+
+@real_program
+def test_of_a_file_that_ends_too_early_nothing_stays(program: Program, owner: Person) -> None:
+    text = owner.post("/api/texts")["id"]
+    folder = program.folder / "texts" / text
+    lines = [f"{name}: {value}" for name, value in owner.login.items()]
+    head = [f"POST /api/texts/{text}/files?name=x.txt HTTP/1.1", f"host: localhost:{owner.port}"]
+    head += ["content-type: application/octet-stream", "content-length: 5000000", *lines, "", ""]
+    with socket.create_connection(("127.0.0.1", owner.port), timeout=PATIENCE) as connection:
+        connection.sendall("\r\n".join(head).encode() + b"a" * 4_000_000)
+        owner.wait(lambda: [path for path in folder.glob(".arriving-*") if path.stat().st_size])
+    owner.wait(lambda: not [*folder.glob(".arriving-*")])
+    assert owner.get(f"/api/texts/{text}")["files"] == []
 
 
 # What is left behind

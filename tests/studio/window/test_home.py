@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from minigpt.studio.texts import upload
 from minigpt.studio.texts.work import TextWork
 from tests.browser import axe_finds
 from tests.hostile import EVIL_NAME as EVIL
@@ -149,7 +150,7 @@ def test_the_fairy_tales_are_taken_with_one_press(
 
 
 def test_of_an_upload_that_is_cancelled_nothing_stays(page: Any, tmp_path: Path) -> None:
-    page.route("**/files/1", lambda route: None)  # it never arrives
+    page.route("**/files?name=two.txt", lambda route: None)  # it never comes
     for name in ("one.txt", "two.txt"):
         (tmp_path / name).write_text(STORY)
     page.get_by_label("Choose files").set_input_files([tmp_path / "one.txt", tmp_path / "two.txt"])
@@ -162,7 +163,7 @@ def test_of_an_upload_that_is_cancelled_nothing_stays(page: Any, tmp_path: Path)
 def test_a_file_that_cannot_be_opened_is_named_and_the_others_are_kept(
     page: Any, tmp_path: Path
 ) -> None:
-    page.route("**/files/0", lambda route: route.abort())
+    page.route("**/files?name=one.txt", lambda route: route.abort())
     for name in ("one.txt", "two.txt"):
         (tmp_path / name).write_text(STORY)
     page.get_by_label("Choose files").set_input_files([tmp_path / "one.txt", tmp_path / "two.txt"])
@@ -172,12 +173,48 @@ def test_a_file_that_cannot_be_opened_is_named_and_the_others_are_kept(
     assert page.get_by_role("button", name="Remove one.txt").count() == 0
 
 
-def test_a_full_disk_is_said(page: Any, tmp_path: Path) -> None:
+def test_each_file_that_is_refused_is_named_with_the_reason_and_the_others_are_kept(
+    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "_MOST_BYTES", 2 * len(STORY.encode()))
+    large = [f"large{i}.txt" for i in range(10)]
+    for name in large:
+        (tmp_path / name).write_text(STORY * 3)
+    for name in ("one.txt", "two.txt", "three.txt"):
+        (tmp_path / name).write_text(STORY)
+    files = [tmp_path / name for name in (*large, "one.txt", "two.txt", "three.txt")]
+    page.get_by_label("Choose files").set_input_files(files)
+
+    page.get_by_text("Not copied: large0.txt, large1.txt").get_by_text("and 3 more").wait_for()
+    assert page.get_by_role("alert").locator("p").count() == 1
+    page.get_by_role("button", name="Go on without them").click()
+    for name in ("one.txt", "two.txt"):
+        page.get_by_role("button", name=f"Remove {name}").wait_for()
+    assert page.get_by_role("button", name="Remove three.txt").count() == 0
+
+
+def test_a_folder_is_taken_with_all_that_is_in_it_but_what_is_hidden(
+    page: Any, tmp_path: Path
+) -> None:
+    diary = tmp_path / "diary"
+    (diary / "2024").mkdir(parents=True)
+    for i in range(30):
+        (diary / "2024" / f"{i}.txt").write_text(STORY)
+    (diary / ".hidden").write_text("secret")
+    page.get_by_label("Choose a folder").set_input_files(diary)
+    page.get_by_role("heading", level=1, name="diary").wait_for()
+    page.get_by_text("30 files").click()
+    page.get_by_role("button", name="Remove diary/2024/7.txt").wait_for()
+
+
+@pytest.mark.parametrize("refused", ["**/api/texts", "**/files?name=one.txt"])
+def test_a_full_disk_is_said(refused: str, page: Any, tmp_path: Path) -> None:
     answer = {"message": "The disk is full.", "field": None}
-    page.route("**/api/texts", lambda route: route.fulfill(status=507, json=answer))
+    page.route(refused, lambda route: route.fulfill(status=507, json=answer))
     (tmp_path / "one.txt").write_text(STORY)
     page.get_by_label("Choose files").set_input_files(tmp_path / "one.txt")
     page.get_by_text("Nothing new can be saved. Free some space.").wait_for()
+    assert page.get_by_role("button", name="Go on without them").count() == 0
 
 
 # What is there

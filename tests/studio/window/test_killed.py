@@ -129,8 +129,8 @@ def test_a_text_that_was_being_read_or_planned_is_read_and_planned_by_the_next_s
 ) -> None:
     owner = enter(program)
     data = STORY.encode()
-    text = owner.post("/api/texts", {"names": ["a.txt"], "sizes": [len(data)]})["id"]
-    owner.post(f"/api/texts/{text}/files/0", data)
+    text = owner.post("/api/texts")["id"]
+    owner.post(f"/api/texts/{text}/files?name=a.txt", data)
     for path in ("read", "plan"):
         owner.post(f"/api/texts/{text}/{path}")
         program.kill()

@@ -1,78 +1,228 @@
-// Files on their way into a text, one after the other.
+// Files that somebody has chosen, dropped or pasted, on their way into a text: one request for each. The home screen and
+// that of a text have one upload each.
 
+import { button, h } from "../../../web/dom.js";
+import { string } from "../../../web/strings.js";
+import { number } from "../../../web/units.js";
+import { speak } from "../notice.js";
+import { percent } from "./amounts.js";
 import { get, post, Refusal, send } from "./api.js";
+import { keepingFocus } from "./focus.js";
+import { sentenceOf } from "./refusals.js";
+
+const MOST_NAMED = 8; // files of those that failed
+
+/**
+ * A place where an upload is shown: {element, begin(files, text), say(words), isBusy()}. A file is {name, file}, with
+ * the name that is shown; that of a folder is before the names of its files.
+ *
+ * `begin` brings files into a text, a new one if `text` is null, and calls `arrived` with its id. The files that did not
+ * come are named first, with the reasons, until somebody goes on.
+ */
+export function makeUpload(arrived) {
+  let ending = null; // of the upload that goes on
+  const words = h("p", { className: "words" });
+  const bar = h("progress", { max: 1, "aria-label": string("upload.bar") });
+  const cancel = button(string("upload.cancel"), () => ending?.abort());
+  const progress = h(
+    "div",
+    { className: "progress", hidden: true },
+    words,
+    h("div", { className: "row" }, bar, cancel),
+  );
+  const problem = h("div", { role: "alert" });
+  const element = h("div", { className: "upload" }, progress, problem);
+
+  function say(sentence) {
+    problem.replaceChildren(sentence === "" ? "" : h("p", { className: "bad" }, sentence));
+  }
+
+  function show({ name, number, share }, count) {
+    const values = { name, share: percent(share), number, count };
+    words.textContent = string(count === 1 ? "upload.one" : "upload.several", values);
+    bar.value = share;
+  }
+
+  async function begin(files, text) {
+    if (ending !== null) {
+      say(string("upload.busy"));
+      return;
+    }
+    say("");
+    if (files.length === 0) {
+      say(string("upload.nothing"));
+      return;
+    }
+
+    ending = new AbortController();
+    progress.hidden = false;
+    speak(string("upload.begins"));
+    let found = null;
+    try {
+      found = await uploaded(files, text, (told) => show(told, files.length), ending.signal);
+    } catch (error) {
+      if (error instanceof Refusal) say(sentenceOf(error));
+      else if (!ending.signal.aborted) throw error;
+      else speak(string("upload.cancelled"));
+    } finally {
+      ending = null;
+      keepingFocus(() => {
+        progress.hidden = true;
+      });
+    }
+    if (found === null) return;
+
+    // Only now, since `arrived` may leave the screen, which asks first while an upload goes on.
+    if (found.failed.length === 0) arrived(found.id);
+    else name(found.failed, found.id);
+  }
+
+  /** Say which files did not come, and why. */
+  function name(failed, id) {
+    problem.replaceChildren(...sentencesOf(failed).map((sentence) => h("p", { className: "bad" }, sentence)));
+    if (id !== null) problem.append(button(string("upload.goOn"), goOn, { className: "main" }));
+
+    function goOn() {
+      say("");
+      arrived(id);
+    }
+  }
+
+  return { element, begin, say, isBusy: () => ending !== null };
+}
 
 /**
  * Bring files into a text, a new one if `text` is null, and have it read.
  *
  * `told` is called with the name of the file that is on its way, its number, and the share of all bytes that have
- * arrived. If `signal` ends it, or the studio does not take them, nothing of them stays. The result is the text's id,
- * and the names of the files that could not be opened on this computer.
+ * arrived. A file that fails leaves the others as they are; if `signal` ends it, none of them stays. The result is the
+ * text's id, null if nothing came of a new one, and what failed: the name and why, a Refusal.
  */
-export async function upload(files, text, told, signal) {
-  const names = files.map(({ name }) => name);
-  const sizes = files.map(({ file }) => file.size);
-  const { id, first } = await announce(text, { names, sizes });
-  const folder = `/api/texts/${id}`;
-
-  const all = Math.max(1, sum(sizes));
+async function uploaded(files, text, told, signal) {
+  const id = text ?? (await post("/api/texts")).id;
+  const address = `/api/texts/${id}`;
+  const all = Math.max(1, sum(files.map(({ file }) => file.size)));
+  const kept = [];
   const failed = [];
+  let before = 0; // bytes of the files that are done
   try {
     for (const [i, { name, file }] of files.entries()) {
-      const before = sum(sizes.slice(0, i));
+      signal.throwIfAborted();
       const tell = (bytes) => told({ name, number: i + 1, share: Math.min(1, (before + bytes) / all) });
       tell(0);
       try {
-        await send(`${folder}/files/${first + i}`, file, tell, signal);
-      } catch (error) {
-        if (!(await isFilesFault(error, folder))) throw error;
-        await post(`${folder}/files/${first + i}/remove`);
-        failed.push(name);
+        const query = new URLSearchParams({ name });
+        const answer = await send(`${address}/files?${query}`, file, tell, signal);
+        kept.push(answer.kept);
+      } catch (why) {
+        if (!(await isOfFile(why, address))) throw why;
+        failed.push({ name, why });
       }
+      before += file.size;
     }
-    if (failed.length < files.length || text !== null) await post(`${folder}/read`);
-    else await post(`${folder}/delete`);
+    const isNothing = text === null && kept.length === 0;
+    await post(isNothing ? `${address}/delete` : `${address}/read`);
+    return { id: isNothing ? null : id, failed };
   } catch (error) {
-    await undo(folder, text === null, first, files.length);
+    await undo(address, text === null, kept);
     throw error;
   }
-  return { id: failed.length < files.length ? id : text, failed };
 }
 
-async function announce(text, body) {
-  if (text === null) {
-    const { id } = await post("/api/texts", body);
-    return { id, first: 0 };
-  }
-  const { first } = await post(`/api/texts/${text}/files`, body);
-  return { id: text, first };
-}
-
-/** Whether a file could not be opened, while the studio is there. */
-async function isFilesFault(error, folder) {
-  if (!(error instanceof Refusal) || error.status !== 0) return false;
+/** Whether something is wrong with this file alone: it was refused, or cannot be opened while the studio is there. */
+async function isOfFile(why, address) {
+  if (!(why instanceof Refusal) || why.status === 401 || why.status === 404) return false;
+  if (why.status !== 0) return true;
   try {
-    await get(folder);
+    await get(address);
     return true;
   } catch {
     return false;
   }
 }
 
-/** Leave nothing of what was on its way. A studio that is gone forgets it by itself. */
-async function undo(folder, isNew, first, count) {
+/** Leave nothing of what came. If the studio is gone, whole files stay. */
+async function undo(address, isNew, kept) {
   try {
     if (isNew) {
-      await post(`${folder}/delete`);
+      await post(`${address}/delete`);
       return;
     }
-    for (let i = 0; i < count; i++) await post(`${folder}/files/${first + i}/remove`).catch(() => null);
-    await post(`${folder}/read`);
+    for (const file of kept) await post(`${address}/remove`, { kept: file });
+    await post(`${address}/read`);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
   }
 }
 
+/** Why files did not come, each reason once with the names of its files. */
+function sentencesOf(failed) {
+  const names = new Map();
+  for (const { name, why } of failed) {
+    const reason = why.status === 0 ? "" : sentenceOf(why);
+    names.set(reason, [...(names.get(reason) ?? []), name]);
+  }
+  return [...names].map(([reason, those]) => {
+    const values = { reason, names: listed(those) };
+    return string(reason === "" ? "upload.notOpened" : "upload.refused", values);
+  });
+}
+
+function listed(names) {
+  const first = names.slice(0, MOST_NAMED).join(", ");
+  if (names.length <= MOST_NAMED) return first;
+  return string("upload.others", { names: first, n: number(names.length - MOST_NAMED) });
+}
+
 function sum(numbers) {
   return numbers.reduce((all, one) => all + one, 0);
+}
+
+// What somebody has chosen
+
+/** The files of an input; what is hidden in a folder is left out. */
+export function filesOf(list) {
+  const files = [...list].map((file) => ({ name: file.webkitRelativePath || file.name, file }));
+  return files.filter(({ name }) => !isHidden(name));
+}
+
+/** The files and the text of a drop or a paste: {files, text}. Folders are opened. */
+export async function transferred(transfer) {
+  const text = transfer.getData("text/plain");
+  const plain = filesOf(transfer.files);
+  // What is in a transfer can be asked for only until the first wait.
+  const entries = [...transfer.items]
+    .map((item) => item.webkitGetAsEntry?.() ?? null)
+    .filter((entry) => entry !== null);
+  if (!entries.some((entry) => entry.isDirectory)) return { files: plain, text };
+
+  const found = [];
+  for (const entry of entries) found.push(...(await filesIn(entry)));
+  return { files: found.filter(({ name }) => !isHidden(name)), text };
+}
+
+/** A text that was typed or pasted, as a file that is called by its first words; `otherwise` if it has none. */
+export function fileOf(text, otherwise) {
+  const words = text.slice(0, 200).match(/[\p{L}\p{N}]+/gu) ?? [];
+  const name = words.slice(0, 4).join(" ").slice(0, 40) || otherwise;
+  return { name: `${name}.txt`, file: new File([text], `${name}.txt`, { type: "text/plain" }) };
+}
+
+function isHidden(name) {
+  return name.split("/").some((part) => part.startsWith("."));
+}
+
+async function filesIn(entry) {
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    return [{ name: entry.fullPath.slice(1), file }];
+  }
+
+  const reader = entry.createReader();
+  const found = [];
+  while (true) {
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject)); // at most 100
+    if (some.length === 0) return found;
+    for (const inside of some) found.push(...(await filesIn(inside)));
+  }
 }

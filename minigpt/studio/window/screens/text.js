@@ -30,9 +30,9 @@ export async function show(main, id) {
     clearTimeout(asking);
     let wait = SELDOM;
     try {
-      const text = await get(address);
-      update(text);
-      if (isBusy(text)) wait = OFTEN;
+      const text = reading.isBusy() ? null : await get(address); // it would be read without the files on their way
+      if (text !== null) update(text);
+      if (text !== null && isBusy(text)) wait = OFTEN;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (error.status === 404) {
@@ -64,7 +64,7 @@ export async function show(main, id) {
 }
 
 function isBusy(text) {
-  if (text.state === "receiving" || text.state === "reading") return true;
+  if (text.state === "unread" || text.state === "reading") return true;
   return text.state === "ready" && !(text.plans?.share >= 1 || text.plans?.problem);
 }
 

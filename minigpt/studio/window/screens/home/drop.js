@@ -4,12 +4,11 @@ import { button, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { post, Refusal } from "../../basics/api.js";
 import { ask } from "../../basics/dialog.js";
-import { fileOf, filesOf, transferred } from "../../basics/picked.js";
 import { sentenceOf } from "../../basics/refusals.js";
-import { makeSending } from "../../basics/sending.js";
+import { fileOf, filesOf, makeUpload, transferred } from "../../basics/upload.js";
 
 export function makeDrop() {
-  const sending = makeSending(openText);
+  const upload = makeUpload(openText);
   const buttons = h(
     "div",
     { className: "row" },
@@ -28,7 +27,7 @@ export function makeDrop() {
     h("p", {}, string("home.what")),
     buttons,
     h("p", { className: "stays" }, string("home.stays")),
-    sending.element,
+    upload.element,
   );
 
   /** An input for files that looks like a button, and lies over it. */
@@ -37,7 +36,7 @@ export function makeDrop() {
     input.addEventListener("change", () => {
       const files = filesOf(input.files);
       input.value = ""; // the same files can be chosen again
-      sending.send(files, null);
+      upload.begin(files, null);
     });
     return h("label", { className: "button chooser" }, label, input);
   }
@@ -49,26 +48,26 @@ export function makeDrop() {
       content: [area],
       label: string("home.use"),
       act: async () => {
-        sending.send([fileOf(area.value, string("home.pastedName"))], null);
+        upload.begin([fileOf(area.value, string("home.pastedName"))], null);
       },
     });
   }
 
   async function useTales() {
-    sending.say("");
+    upload.say("");
     try {
       const { id } = await post("/api/texts", { tales: true });
       openText(id);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      sending.say(sentenceOf(error));
+      upload.say(sentenceOf(error));
     }
   }
 
   /** Files anywhere in the window, and a text outside of its fields, are taken in. */
   async function take(transfer) {
     const { files, text } = await transferred(transfer);
-    if (files.length > 0 || text === "") sending.send(files, null);
+    if (files.length > 0 || text === "") upload.begin(files, null);
     else askForText(text);
   }
 
@@ -95,7 +94,7 @@ export function makeDrop() {
   addEventListener("drop", drop);
   addEventListener("paste", paste);
   addEventListener("beforeunload", (event) => {
-    if (sending.isBusy()) event.preventDefault();
+    if (upload.isBusy()) event.preventDefault();
   });
   return zone;
 }

@@ -8,9 +8,8 @@ import { post } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
 import { goHomeDeleted } from "../../basics/deleted.js";
 import { ask } from "../../basics/dialog.js";
-import { filesOf, transferred } from "../../basics/picked.js";
 import { problemOf } from "../../basics/refusals.js";
-import { makeSending } from "../../basics/sending.js";
+import { filesOf, makeUpload, transferred } from "../../basics/upload.js";
 
 const MOST_FILES = 3; // more are behind a summary
 const MOST_SHOWN = 8; // rows of what was left out, and of notes
@@ -19,7 +18,7 @@ const MOST_SHOWN = 8; // rows of what was left out, and of notes
 export function makeReading(first, look) {
   const { id } = first;
   const address = `/api/texts/${id}`;
-  const sending = makeSending(look);
+  const upload = makeUpload(look);
   const problem = h("div", { role: "alert" });
   const found = h("div", { className: "found" });
   const title = h("h1", {}, first.name);
@@ -28,7 +27,7 @@ export function makeReading(first, look) {
     title,
     found,
     problem,
-    sending.element,
+    upload.element,
     buttons,
   ]);
 
@@ -43,7 +42,7 @@ export function makeReading(first, look) {
   }
 
   function add(files) {
-    sending.send(files, id);
+    upload.begin(files, id);
   }
 
   function remove() {
@@ -55,20 +54,11 @@ export function makeReading(first, look) {
     ask({ title: string("home.deleteTitle", { name: first.name }), content, label: string("home.delete"), act });
   }
 
-  function removeFile(number_) {
+  function removeFile(kept) {
     attempt(problem, async () => {
-      await post(`${address}/files/${number_}/remove`);
+      await post(`${address}/remove`, { kept });
       await look();
       if (document.activeElement === document.body) buttons.querySelector("input").focus(); // its button is gone
-    });
-  }
-
-  /** Take what has arrived of an upload that was broken off. */
-  function goOn(missing) {
-    attempt(problem, async () => {
-      for (const file of missing) await post(`${address}/files/${file.number}/remove`);
-      await post(`${address}/read`);
-      await look();
     });
   }
 
@@ -78,13 +68,14 @@ export function makeReading(first, look) {
     add((await transferred(event.dataTransfer)).files);
   });
   addEventListener("beforeunload", (event) => {
-    if (sending.isBusy()) event.preventDefault();
+    if (upload.isBusy()) event.preventDefault();
   });
 
   const opened = new Set(); // the lists that somebody has opened
   let shown = "";
   return {
     element,
+    isBusy: upload.isBusy, // with files on their way
     update(text) {
       const { state, files, reading } = text;
       const now = JSON.stringify([state, files, reading]);
@@ -94,9 +85,9 @@ export function makeReading(first, look) {
       const bad = files.filter((file) => file.problem !== null);
       const isSingle = files.length === 1; // what is wrong with it is the state
       const good = isSingle ? files : files.filter((file) => file.problem === null);
-      const parts = [stateOf(text, { remove, goOn, isSending: sending.isBusy() }), filesList(good, removeFile, opened)];
+      const parts = [stateOf(text, remove), filesList(good, removeFile, opened)];
       if (state === "ready") parts.push(whatWasRead(reading));
-      if (reading !== null && state !== "reading") {
+      if (state === "ready" || state === "refused") {
         const names = bad.map((file) => file.kept);
         const inFiles = reading.left_out.filter(({ name }) => !names.includes(name));
         parts.push(leftOut(isSingle ? [] : bad, inFiles, removeFile, opened), notes(reading, opened));
@@ -107,15 +98,8 @@ export function makeReading(first, look) {
 }
 
 /** The line that says how far it is, or what is wrong. */
-function stateOf(text, { remove, goOn, isSending }) {
-  if (text.state === "receiving" && isSending) return [];
-  if (text.state === "receiving") {
-    const missing = text.files.filter((file) => !file.has_arrived);
-    const has = missing.length < text.files.length;
-    const words = h("p", {}, string("text.brokenOff", { n: missing.length, count: text.files.length }));
-    return [words, has ? button(string("text.goOn"), () => goOn(missing), { "data-key": "goOn" }) : null];
-  }
-  if (text.state === "reading") {
+function stateOf(text, remove) {
+  if (text.state === "unread" || text.state === "reading") {
     const share = text.reading?.share ?? null;
     const first = text.files.length === 1 ? text.files[0].name : string("home.files", { n: text.files.length });
     const name = text.reading?.at ?? first;
@@ -158,9 +142,9 @@ function filesList(files, remove, opened) {
   return folded(rows, "files", string("home.files", { n: number(rows.length) }), opened);
 }
 
-function removeButton({ name, number: file }, remove) {
-  const properties = { "aria-label": string("text.removeName", { name }), "data-key": `remove${file}` };
-  return button(string("text.remove"), () => remove(file), properties);
+function removeButton({ name, kept }, remove) {
+  const properties = { "aria-label": string("text.removeName", { name }), "data-key": `remove ${kept}` };
+  return button(string("text.remove"), () => remove(kept), properties);
 }
 
 /** How the text begins, and who speaks in it. */

@@ -1,0 +1,223 @@
+"""The files of texts come, each by one request, and go. Nothing here reads what is in them.
+
+A file is written beside the others, and is one of the text when it is whole. It is kept under a
+name that is safe on every system; the name that it was sent with is only shown.
+"""
+
+import secrets
+import shutil
+import threading
+import unicodedata
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from ...system.json_objects import read_object
+from ...system.platforms import rename
+from ..answers import Refusal
+from ..workspace import Workspace, safe_name
+from .folder import ABOUT, FILES, make_folder, open_new, statuses, write_json
+
+_MOST_BYTES = 2_000_000_000  # of all files of a text together
+_MOST_FILES = 2_000  # of a text
+_LEAST_FREE = 500_000_000  # bytes that stay free on the disk
+_BLOCK = 1 << 20  # bytes that are written at a time
+_MOST_SHOWN = 200  # characters of a name
+_MOST_NAME_BYTES = 200  # of a name that is kept: some systems store 255
+_ARRIVING = ".arriving-"  # begins the name of a file until it is whole
+_TALES = "tales.txt"
+
+_changing = threading.Lock()  # one thread at a time changes what files a text has
+
+
+# A text
+
+
+def create(workspace: Workspace) -> Path:
+    """Make a text, which has no name until its first file is there; returns its folder."""
+    make_folder(workspace.texts)
+    folder = workspace.texts / secrets.token_hex(6)
+    make_folder(folder)
+    make_folder(folder / FILES)
+    write_json({"name": "", "shown": {}}, folder / ABOUT)
+    return folder
+
+
+def create_tales(workspace: Workspace) -> Path:
+    """Make a text of the tales that come with minigpt; returns its folder."""
+    from ...data.files import TALES, find_files
+
+    (source,) = find_files((TALES,))
+    _check_free(workspace.root, source.stat().st_size)
+    folder = create(workspace)
+    arriving = _new_name(folder)
+    with open(source, "rb") as tales, open(open_new(arriving), "wb") as copy:
+        shutil.copyfileobj(tales, copy)
+    _keep(folder, _TALES, arriving)
+    return folder
+
+
+def remove_file(folder: Path, kept: str) -> None:
+    """Remove a file of a text, by the name under which it is kept. A Refusal of status 404 if there
+    is none."""
+    with _changing:
+        if kept not in statuses(folder):
+            raise Refusal(404, "There is no such file in this text.")
+        about = read_object(folder / ABOUT)
+        about.get("shown", {}).pop(kept, None)
+        (folder / FILES / kept).unlink()
+        write_json(about, folder / ABOUT)
+
+
+def delete(folder: Path) -> None:
+    """Delete a text."""
+    with _changing:
+        # What cannot be deleted at once, on Windows, is no text any more: text.json goes first.
+        (folder / ABOUT).unlink(missing_ok=True)
+        shutil.rmtree(folder)
+
+
+def remove_half(workspace: Workspace) -> None:
+    """Remove what a studio that was killed was just receiving: the half of a file, and a text that
+    never had one."""
+    for half in workspace.texts.glob(f"*/{_ARRIVING}*"):
+        half.unlink(missing_ok=True)
+    for about in workspace.texts.glob(f"*/{ABOUT}"):
+        if read_object(about).get("name") == "":
+            delete(about.parent)
+
+
+# A file that comes
+
+
+async def receive(folder: Path, name: str, parts: AsyncIterator[bytes], expected: int = 0) -> str:
+    """Store the bytes of a file as they come; the name under which it is kept.
+
+    `expected` is how many they will be, if that is known: what has no place is refused at once. If
+    they end too early or become too many, or the disk is full, nothing is left of them.
+    """
+    room = await run_in_threadpool(_room, folder)
+    if expected > room:
+        raise _too_large()
+    await run_in_threadpool(_check_free, folder, expected)
+
+    arriving = _new_name(folder)
+    try:
+        await _store(parts, arriving, room)
+        return await run_in_threadpool(_keep, folder, name, arriving)
+    except FileNotFoundError:  # somebody has deleted the text
+        raise _gone() from None
+    finally:
+        arriving.unlink(missing_ok=True)
+
+
+def _new_name(folder: Path) -> Path:
+    """Where a file is written until it is whole; no other one has this name."""
+    return folder / f"{_ARRIVING}{secrets.token_hex(6)}"
+
+
+def _room(folder: Path) -> int:
+    """How many bytes one more file of a text may have. A Refusal if it has enough files."""
+    there = statuses(folder)
+    if len(there) >= _MOST_FILES:
+        most = f"{_MOST_FILES:,}"
+        raise Refusal(413, f"A text can have {most} files.", kind="many_files", most=most)
+    return _MOST_BYTES - sum(status.st_size for status in there.values())
+
+
+def _too_large() -> Refusal:
+    most = f"{_MOST_BYTES / 1e6:,g} MB"
+    return Refusal(413, f"A text can have {most}, no more.", kind="large_text", most=most)
+
+
+def _gone() -> Refusal:
+    return Refusal(404, "This text is not here any more.", kind="text_gone")
+
+
+def _check_free(disk: Path, coming: int) -> None:
+    if shutil.disk_usage(disk).free < coming + _LEAST_FREE:
+        raise Refusal(507, "The disk is full. Free some space.")
+
+
+async def _store(parts: AsyncIterator[bytes], arriving: Path, room: int) -> None:
+    """Write the parts into a new file, a megabyte at a time."""
+    size = 0
+    block = bytearray()
+    opened = await run_in_threadpool(open_new, arriving)
+    with open(opened, "wb", buffering=0) as file:
+        async for part in parts:
+            size += len(part)
+            if size > room:
+                raise _too_large()
+            block += part
+            if len(block) >= _BLOCK:
+                await run_in_threadpool(_write, file, bytes(block), arriving.parent)
+                block.clear()
+        await run_in_threadpool(_write, file, bytes(block), arriving.parent)
+
+
+def _write(file: Any, block: bytes, disk: Path) -> None:
+    _check_free(disk, len(block))
+    left = memoryview(block)
+    while left:
+        left = left[file.write(left) :]
+
+
+def _keep(folder: Path, name: str, arriving: Path) -> str:
+    """Let a file that has arrived be one of the text, if there is still a place for it; the name
+    under which it is kept."""
+    with _changing:
+        about = read_object(folder / ABOUT)
+        if not about:
+            raise _gone()
+        if arriving.stat().st_size > _room(folder):  # others have come meanwhile
+            raise _too_large()
+
+        kept = _free_name(name, statuses(folder))
+        shown = "".join(sign for sign in name if sign.isprintable())[:_MOST_SHOWN] or kept
+        about["name"] = about["name"] or _name_of(name)
+        about["shown"] = {**about.get("shown", {}), kept: shown}
+        write_json(about, folder / ABOUT)
+        rename(arriving, folder / FILES / kept)
+    return kept
+
+
+# Names
+
+
+def _free_name(name: str, there: Iterable[str]) -> str:
+    """A safe name that no file of the text has: "notes (2).txt" where "notes.txt" is."""
+    taken = {_key(other) for other in there}
+    first = _shortened(safe_name(unicodedata.normalize("NFC", name), "text"), "")
+    kept = first
+    number = 2
+    while _key(kept) in taken:
+        kept = _shortened(first, f" ({number})")
+        number += 1
+    return kept
+
+
+def _shortened(name: str, mark: str) -> str:
+    """A name with a mark before its ending, no longer than can be stored everywhere."""
+    stem, dot, ending = name.rpartition(".")
+    if not dot or len(ending) > 10:
+        stem, dot, ending = name, "", ""
+    end = f"{mark}{dot}{ending}"
+    while len(stem + end) > 80 or len((stem + end).encode()) > _MOST_NAME_BYTES:
+        stem = stem[:-1]
+    return f"{stem.rstrip()}{end}"
+
+
+def _key(name: str) -> str:
+    """What is equal for two names that some systems take for the same."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _name_of(first: str) -> str:
+    """What to call a text: by the folder that was chosen, or the first file without its ending."""
+    parts = [part for part in first.replace("\\", "/").split("/") if part.strip(". ")]
+    if len(parts) > 1:
+        return safe_name(parts[0], "text")
+    return safe_name(first, "text").partition(".")[0].strip() or "text"
