@@ -121,7 +121,7 @@ def tales(given: argparse.Namespace) -> Iterator[Section]:
 def shown_lines(ran: Ran) -> str:
     """The lines of a training's report that tell most: the plan, two evaluations, the result."""
     lines = ran.err.replace("\r", "\n").splitlines()
-    plan = [line for line in lines if re.match(r"  (text|tokens|model) ", line)]
+    plan = [line for line in lines if re.match(r"  (text|begins|model|training) ", line)]
     steps = [line for line in lines if line.startswith("step ")]
     done = [line for line in lines if line.startswith("done in")]
     counted = [line for line in lines if line.startswith("counting ")]

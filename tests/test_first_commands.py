@@ -139,14 +139,18 @@ def test_the_first_training_measures_trains_draws_and_counts_and_can_be_deleted(
 ) -> None:
     said = beginner.type("train", "my.txt", "--minutes", "0.05")
     for words in (
-        "measuring this machine ...",
-        "this machine computes ",
-        "  plan       ",
-        "expected: ",
+        "  text       my.txt, ",
+        "  begins     ",
+        "  model      qwen3, ",
+        "  training   3 seconds on cpu with ",
+        ", done about ",
+        "  run        runs/my (Ctrl-C saves and stops",
         "the 3 seconds are over",
         "counting which token follows which four gives ",
     ):
         assert words in said
+    first_screen, _, _ = said.partition("\nstep ")
+    assert first_screen.count("\n") <= 6  # and the command itself
     run = beginner.folder / "runs/my"
     assert (run / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((run / "plan.json").read_text())["speed"]["flops"] > 0

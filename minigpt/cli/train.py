@@ -167,6 +167,7 @@ def _read_text(
     from ..data.source import check_short_text, find_source
     from ..recipe import report
     from ..tokenizer import tiktoken_tokenizer
+    from ..training.messages import say_meanwhile
 
     config = settings.text
     if config.tokenizer not in ("bpe", "char"):  # it has to be there
@@ -183,7 +184,7 @@ def _read_text(
     report.say_text(source)
     if is_for_run:
         report.say_unfinished(config, source)
-    print_message("loading torch ...")
+    say_meanwhile("loading torch ...")
     return source
 
 

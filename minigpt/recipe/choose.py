@@ -12,7 +12,7 @@ from .. import UserError
 from ..config import PARTS, GPTConfig
 from ..data.source import Source, check_short_text, held_out, split
 from ..training import distributed
-from ..training.messages import say
+from ..training.messages import say_meanwhile
 from ..training.precision import choose_precision
 from . import induction, rules
 from .beginning import Beginning
@@ -105,7 +105,7 @@ def _machines(asked: Beginning, stored_speed: StoredSpeed | None) -> Iterator[Ma
             if stored_speed is not None:
                 speed = stored_speed(device, precision, num_workers)
             if speed is None:
-                say(f"measuring {'this machine' if device.type == 'cpu' else device} ...")
+                say_meanwhile("measuring ...")
                 speed = measure_speed(device, getattr(torch, precision), num_workers)
         name = device.type if processes > 1 else str(device)
         yield Machine(speed, processes, num_workers, name, precision)

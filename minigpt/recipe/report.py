@@ -1,6 +1,7 @@
 """What `train` tells of a run before it trains: the text, the plan, the model. result.py tells of
 the end."""
 
+import time
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -10,16 +11,14 @@ from ..data.dialogue import MANNER, Dialogue
 from ..data.readers.document import all_left_out, documents_read, kinds_read, title
 from ..data.source import Source
 from ..runs.base import BASE, bytes_read
-from ..runs.folder import KEPT
+from ..runs.folder import KEPT, PLAN
 from ..runs.listing import unfinished_run
 from ..system.commands import command
 from ..system.platforms import quote_path
 from ..system.shown import plural
-from ..tokenizer import ForeignTokenizer
 from ..training.messages import duration, rough, say_command, say_row
 
 if TYPE_CHECKING:
-    from ..data.batches import Dataset
     from ..training.trainer import Trainer
     from .plan import Planned
 
@@ -77,16 +76,9 @@ def say_unfinished(text: TextConfig, source: Source) -> None:
         say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)
 
 
-def say_plan(plan: "Planned") -> list[str]:
-    """Print what was measured and why the plan is as it is; the lines."""
-    lines = reasons(plan)
-    for i, line in enumerate(lines):
-        say_row("plan" if i == 0 else "", line)
-    return lines
-
-
 def reasons(plan: "Planned") -> list[str]:
-    """What was measured, and why the plan is as it is: a few lines."""
+    """What was measured, and why the plan is as it is: the lines that `--plan` prints, and that
+    plan.json holds."""
     return [*_extent(plan), *lines_of_beginning(plan), *reasons_of_shape(plan), *_reading(plan)]
 
 
@@ -102,10 +94,9 @@ def _extent(plan: "Planned") -> list[str]:
         who = "a lesson counts with" if speed == SPEED_OF_A_LESSON else "this machine computes"
         lines.append(f"{who} {operations}: about {extent}")
 
-    characters = (plan.text.whole or plan.text.size) / plan.text.bytes_per_character
-    most_used = plan.settings["max_characters"]
-    if most_used is not None and most_used < characters:
-        lines.append(f"of this long text {rough(most_used)} characters are used, from all over it")
+    part = part_that_is_used(plan)
+    if part is not None:
+        lines.append(part)
 
     if plan.held_out:
         named = "; ".join(_shortened(name) for name in plan.held_out[:_MOST_NAMES])
@@ -113,6 +104,15 @@ def _extent(plan: "Planned") -> list[str]:
         others = f" and {plural(more, 'more file')}" if more > 0 else ""
         lines.append(f"held out, to validate on: {named}{others}")
     return lines
+
+
+def part_that_is_used(plan: "Planned") -> str | None:
+    """How much of a long text is used; None if all of it is."""
+    characters = (plan.text.whole or plan.text.size) / plan.text.bytes_per_character
+    most_used = plan.settings["max_characters"]
+    if most_used is None or most_used >= characters:
+        return None
+    return f"of this long text {rough(most_used)} characters are used, from all over it"
 
 
 def reasons_of_shape(plan: "Planned") -> list[str]:
@@ -137,9 +137,10 @@ def reasons_of_shape(plan: "Planned") -> list[str]:
 def _reading(plan: "Planned") -> list[str]:
     """How often the text is read, what makes that harder, and what to expect of it."""
     settings = plan.settings
-    often = f"{plan.epochs:.1%} of the text is read"
+    tokens = f"the text's {rough(plan.tokens)} tokens"
+    often = f"{plan.epochs:.1%} of {tokens} are read"
     if plan.epochs >= 1:
-        often = f"the text is read {plan.epochs:,.1f} times"
+        often = f"{tokens} are read {plan.epochs:,.1f} times"
     if settings["dropout"] and plan.epochs >= 1:
         often += f", so dropout {settings['dropout']:g} keeps it from being learned by heart"
     lines = [often]
@@ -179,20 +180,27 @@ def lines_of_beginning(plan: "Planned") -> list[str]:
             return []
         expected = f"about {plan.from_nothing:.3g} bits/byte"
         other = f"the base would not end clearly lower (about {plan.with_base:.3g})"
-        return [f"begins from nothing: {expected}; {other}"]
+        return [f"begins {what_it_begins_with(None)}: {expected}; {other}"]
     if plan.text.loss_before is None:
         return []
 
-    name = called(plan.init)
-    if plan.init == BASE:
-        size = bytes_read()
-        if size is not None:
-            name += f", which has read {size / 1e6:,.0f} MB of English"
-    line = f"begins with {name}: {plan.text.loss_before:.3g} bits/byte on this text"
+    before = f"{plan.text.loss_before:.3g} bits/byte on this text"
+    line = f"begins {what_it_begins_with(plan.init)}: {before}"
     if plan.with_base is not None and plan.from_nothing is not None:
         line += f" before the first step and about {plan.with_base:.3g} at the end"
         line += f"; from nothing about {plan.from_nothing:.3g}"
     return [line]
+
+
+def what_it_begins_with(init: str | None) -> str:
+    """What a training begins with: after "begins"."""
+    if init is None:
+        return "from nothing"
+    words = f"with {called(init)}"
+    size = bytes_read() if init == BASE else None
+    if size is not None:
+        words += f", which has read {size / 1e6:,.0f} MB of English"
+    return words
 
 
 def called(init: str) -> str:
@@ -200,14 +208,22 @@ def called(init: str) -> str:
     return "the base" if init == BASE else init
 
 
-def say_run(trainer: "Trainer") -> None:
-    """What is about to be done, in a few plain lines."""
-    say_row("tokens", _tokens(trainer.dataset))
+def say_run(trainer: "Trainer", planned: "Planned | None" = None) -> None:
+    """What is about to be done, in a few plain lines. `planned` is the plan of a new run; one that
+    is continued has none, nor has a network of somebody's own."""
+    how_to_stop = "Ctrl-C saves and stops, twice stops at once"
+    if planned is not None:
+        part = part_that_is_used(planned)
+        if part is not None:
+            say_row("", part)
+        say_row("begins", what_it_begins_with(planned.init))
+        how_to_stop += f"; {PLAN} there says why all is so"
+
     say_row("model", _network(trainer))
-    say_row("training", _training(trainer))
+    say_row("training", _training(trainer, planned))
     if trainer.config.keep is not None:
         say_row("keeping", _keeping(trainer))
-    say_row("run", f"{trainer.folder.path} (Ctrl-C saves and stops, twice stops at once)")
+    say_row("run", f"{trainer.folder.path} ({how_to_stop})")
 
 
 def _keeping(trainer: "Trainer") -> str:
@@ -226,25 +242,6 @@ def _keeping(trainer: "Trainer") -> str:
     return f"the weights of {keep} steps, from step 0 to the last, in {folder / KEPT}: {sizes}"
 
 
-def _tokens(dataset: "Dataset") -> str:
-    """How many tokens there are, and what made them."""
-    tokenizer = dataset.tokenizer
-    made_by = ""
-    text = dataset.origin.text
-    if isinstance(tokenizer, ForeignTokenizer):
-        made_by = f" ({tokenizer.name})"
-    elif text is not None:
-        made_by = f" from {text.init}" if text.init else f" ({text.tokenizer})"
-
-    training = len(dataset.train)
-    validation = len(dataset.validation)
-    aside = validation / (training + validation)
-    return (
-        f"{training:,} pieces of text to train on, {validation:,} ({aside:.0%}) to validate on, "
-        f"{tokenizer.vocab_size:,} different ones{made_by}"
-    )
-
-
 def _network(trainer: "Trainer") -> str:
     """What is trained, and how large it is."""
     size = sum(parameter.numel() for parameter in trainer.model.parameters())
@@ -259,18 +256,24 @@ def _network(trainer: "Trainer") -> str:
     )
 
 
-def _training(trainer: "Trainer") -> str:
-    """How long it is trained, by what, and on how much at a time."""
+def _training(trainer: "Trainer", planned: "Planned | None") -> str:
+    """How long it is trained, by what, and when that is over."""
     import torch
 
     from ..training.distributed import world_size
+    from .draft import whole_seconds
 
     training = trainer.config
     goal = duration(60 * training.minutes)
-    if training.steps:
+    seconds: float | None = 60 * training.minutes  # from its beginning to its end
+    if training.steps is not None:
         goal = plural(training.steps, "step")
         if training.lesson:
             goal += f", a lesson of {duration(60 * training.minutes)},"
+        seconds = None
+    if planned is not None and planned.machine.speed is not None:
+        expected = whole_seconds(planned.seconds)
+        seconds = expected if seconds is None else min(seconds, expected)
 
     device = trainer.device.type
     if world_size() > 1:
@@ -279,9 +282,9 @@ def _training(trainer: "Trainer") -> str:
         threads = 1 if training.lesson else torch.get_num_threads()
         device += f" with {plural(threads, 'thread')}"
 
-    batch = f"{training.batch_size} x {trainer.context_length} tokens a step"
-    row = f"{goal} on {device} in {training.precision}, {batch}"
-    config = getattr(trainer.model, "config", None)
-    if isinstance(config, GPTConfig):
-        row += f", dropout {config.dropout:g}"
-    return f"{row}, seed {training.seed}"
+    row = f"{goal} on {device} in {training.precision}"
+    if seconds is not None:
+        left = max(trainer.started + seconds - time.monotonic(), 0.0)
+        end = time.localtime(time.time() + left)
+        row += time.strftime(", done about %H:%M", end)
+    return row

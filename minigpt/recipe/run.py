@@ -152,8 +152,7 @@ def start_run(
         if planned is not None:
             planned = planned.with_tokens(dataset)
             settings = planned.settings
-            lines = report.say_plan(planned)
-            files[PLAN] = planned.to_json(lines)
+            files[PLAN] = planned.to_json(report.reasons(planned))
 
         # Begin
         training = settings.training
@@ -173,6 +172,7 @@ def start_run(
                 started=started,
             )
             trainer.figures[EXPECTED] = None if planned is None else planned.bits_per_byte
+            report.say_run(trainer, planned)
             return train_and_report(trainer, place, trainer.train)
 
 
@@ -207,6 +207,7 @@ def resume_run(
             GPT(config.gpt), dataset, config.training, folder=folder, started=started
         )
         trainer.figures[EXPECTED] = on_main(expected_of_run, run, config)
+        report.say_run(trainer)
         return train_and_report(trainer, run, trainer.resume)
 
 
@@ -245,7 +246,6 @@ def make_trainer(
 
 def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]) -> Run:
     """Train a new or an earlier run to its end, and tell what has become of it."""
-    report.say_run(trainer)
     try:
         with enough_memory(_smaller(trainer), lambda: has_checkpoint(folder)):
             train()

@@ -34,6 +34,14 @@ def say(line: str, indent: int = 2, prefix: str = "") -> None:
             _print(prefix + row)
 
 
+def say_meanwhile(line: str) -> None:
+    """Show at a terminal, until the next line takes its place, what takes a moment. That line must
+    be at least as long."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        with contextlib.suppress(OSError, ValueError):
+            print(line, end="\r", file=sys.stderr, flush=True)
+
+
 def say_command(purpose: str, command: str) -> None:
     """Print a command on a line of its own, never broken, so that it can be copied."""
     _print(f"{purpose}:\n  {command}")

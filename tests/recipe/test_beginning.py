@@ -249,7 +249,7 @@ def test_a_run_that_began_with_the_base_has_its_tokens_and_learns_on_from_its_we
     tiny_base: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = minigpt.train("my.txt", learning_rate=1e-9, **SHORT)
-    assert "begins with the base" in capsys.readouterr().err
+    assert "  begins     with the base" in capsys.readouterr().err
     config = read_config(run)
     assert config.text.init == "base"
 

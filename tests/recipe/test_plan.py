@@ -358,7 +358,9 @@ def test_a_run_keeps_its_plan_and_says_why(
     assert kept["settings"]["emb_dim"]["value"] == config["model"]["emb_dim"] == TINY["emb_dim"]
     assert kept["text"]["size"] > 0
     said = capsys.readouterr().err
-    assert all(reason in said for reason in kept["reasons"])
+    assert any(reason.startswith("context: ") for reason in kept["reasons"])
+    assert not any(reason in said for reason in kept["reasons"])  # it says where they are
+    assert f"  run        {folder} (" in said and "plan.json there says why all is so" in said
 
 
 def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> None:
@@ -372,7 +374,7 @@ def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> N
 
 
 def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    workplace: Path,
 ) -> None:
     run = minigpt.train("my.txt", emb_dim=64, num_layers=1, steps=60)
     plan = json.loads((run / PLAN).read_text())
@@ -384,11 +386,11 @@ def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
     split = plan_token_split_prob(epochs, 64, "bpe")
     assert config.training.token_split_prob == split > 0
     assert config.gpt.dropout == plan_dropout(epochs, 64, split) > 0
-    reasons = capsys.readouterr().err
-    assert "context: 32 tokens, because the text has only " in reasons
-    assert f"the text is read {epochs:.1f} times" in reasons
+    told = "\n".join(plan["reasons"])
+    assert "context: 32 tokens, because the text has only " in told
+    assert f"the text's {plan['tokens']} tokens are read {epochs:.1f} times" in told
     assert config.gpt.vocab_size < 320
-    assert f"vocabulary: {config.gpt.vocab_size} tokens, as many as the text gives" in reasons
+    assert f"vocabulary: {config.gpt.vocab_size} tokens, as many as the text gives" in told
 
 
 def test_a_tokenizer_of_tiktoken_is_planned_with_the_tokens_that_it_has(

@@ -4,6 +4,7 @@ and different where something else decides.
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -198,7 +199,7 @@ def test_of_a_model_of_others_no_loss_is_foretold() -> None:
 
 
 def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    workplace: Path,
 ) -> None:
     """Whole sentences come again, so that the text has half of the tokens that were expected."""
     random = Random(0)
@@ -212,9 +213,29 @@ def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
     settings = planned["settings"]
     for name, value in made["model"].items():
         assert name not in settings or settings[name]["value"] == value
-    told = capsys.readouterr().err
+    told = "\n".join(planned["reasons"])
     assert f"context: {made['model']['context_length']} tokens" in told
-    assert f"{planned['tokens']:,} pieces of text to train on" in told
+    assert f"the text's {rough(planned['tokens'])} tokens are read" in told
+
+
+def test_a_training_says_when_it_is_done_if_that_is_known(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for settings, is_known in (
+        ({"minutes": 600.0, "max_epochs": 0.01}, True),  # it has read enough long before
+        ({"minutes": 0.01}, True),
+        ({"steps": 1}, False),  # this machine's speed was not measured
+    ):
+        begun = time.time()
+        minigpt.train("my.txt", emb_dim=16, num_layers=1, num_evals=1, init="none", **settings)
+        (row,) = re.findall("  training   .*\n", capsys.readouterr().err)
+        told = re.search(r", done about (\d\d):(\d\d)\n", row)
+        assert (told is not None) == is_known
+        if told is not None:
+            hours, minutes = map(int, told.groups())
+            then = time.localtime(begun)
+            later = (60 * hours + minutes - 60 * then.tm_hour - then.tm_min) % (24 * 60)
+            assert later <= 3
 
 
 def test_a_part_of_a_text_is_only_spoken_of_where_there_is_more_of_it() -> None:

@@ -597,9 +597,9 @@ def test_a_lesson_can_begin_with_a_run(tiny_run: Path, workplace: Path) -> None:
 
 
 def test_a_tokenizer_of_ones_own_has_the_vocabulary_that_was_given(
-    workplace: Path, tiny_run: Path, capsys: pytest.CaptureFixture[str]
+    workplace: Path, tiny_run: Path
 ) -> None:
     tokenizer = minigpt.load(tiny_run).tokenizer
-    minigpt.train("my.txt", tokenizer=tokenizer, steps=1, num_evals=1)
-    told = capsys.readouterr().err
-    assert f"vocabulary: {tokenizer.vocab_size} tokens, as given" in told
+    run = minigpt.train("my.txt", tokenizer=tokenizer, steps=1, num_evals=1)
+    plan = json.loads((run / PLAN).read_text())
+    assert f"vocabulary: {tokenizer.vocab_size} tokens, as given" in plan["reasons"]

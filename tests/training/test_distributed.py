@@ -157,7 +157,7 @@ except Interrupted:
 """
     statuses, said = together(forks, folder, 2, code)
     assert statuses == [0, 0] and len(list(folder.glob("interrupted by *"))) == 2, said
-    assert said.count("begins with the base") == 1, said
+    assert said.count("  begins     with the base") == 1, said
     assert read_state(folder / "by 1, 2 and 4").step == 5
     resumed = "resume_run('by 1, 2 and 4', {}, time.monotonic())"
     statuses, said = together(forks, folder, 4, resumed)
