@@ -234,7 +234,7 @@ def _both_cases(pattern: str) -> str:
 
 def strings() -> dict[str, dict[str, str]]:
     """All words of the page, by group and name."""
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for table in STRINGS:
         found |= json.loads(table.read_text(encoding="utf-8"))
     return found
