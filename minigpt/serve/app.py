@@ -28,7 +28,8 @@ from uvicorn import Config, Server
 
 from .. import UserError
 from ..data.dialogue import MANNER, Dialogue
-from ..data.readers.encoding import FALLBACK, marked_encoding
+from ..data.readers.content import marked_encoding
+from ..data.readers.encoding import FALLBACK
 from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel

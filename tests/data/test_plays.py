@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.data.readers.chats.plays import named_lines
-from minigpt.data.readers.chats.reading import format_of_text
+from minigpt.data.readers.chats.plays import is_play, named_lines
 from minigpt.data.readers.content import HEAD
 
 DATA = Path(__file__).parents[2] / "data"
@@ -27,8 +26,7 @@ def test_nothing_is_wrong_with_the_plays(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_all_speakers_of_all_plays_are_found() -> None:
-    form = format_of_text(PLAYS.read_text(encoding="utf-8")[:HEAD])
-    assert form is not None and form.name == "play or interview"
+    assert is_play(PLAYS.read_text(encoding="utf-8")[:HEAD])
     for play in plays():
         found = {line.name for line in named_lines(play)} - {None}
         assert found == set(PROGRAM["speeches_of"](play))

@@ -8,18 +8,22 @@ import contextlib
 import posixpath
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 from ... import UserError
-from .content import MOST_UNPACKED, MOST_WHOLE, Content, Read
+from .content import MOST_UNPACKED, MOST_WHOLE, Content
 from .document import Document, Refused, Report, Unreadable, title
 
 MOST_MEMBERS = 100_000
 
 
-def read_archive(content: Content, report: Report, read_member: Read) -> Iterator[Document]:
+def read_archive(
+    content: Content,
+    report: Report,
+    read_member: Callable[[Content, Report], Iterator[Document]],
+) -> Iterator[Document]:
     """The documents of all files in an archive, in the order of their names. `read_member` reads a
     file and names its kind; a file that cannot be read is left out. The size of the archive limits
     how much is unpacked in all, also from archives inside it."""

@@ -3,9 +3,11 @@
 What is unpacked has limits (docs/documents.md): a few kilobytes may else fill memory and disk.
 """
 
+import codecs
 import contextlib
 import gzip
 import io
+import json
 import os
 import sys
 import tempfile
@@ -14,14 +16,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from ... import UserError
 from ...config import ReadingConfig
 from ...system.platforms import how_to_install
-from .document import Document, Refused, Report, Unreadable
+from .document import Refused, Unreadable
 
 BLOCK = 1 << 20  # bytes read at a time
 MOST_UNPACKED = 1 << 30  # bytes of all that an archive or a document holds
@@ -32,6 +34,12 @@ ALWAYS_UNPACKED = 10 << 20  # ... but this many bytes are always allowed
 HEAD = 1 << 16  # bytes by which a file is known
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # RFC 8878
+_MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
 FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
@@ -64,7 +72,7 @@ class Content:
             size = file.stat().st_size
         except (OSError, ValueError) as error:
             raise Unreadable(file, getattr(error, "strerror", None) or str(error)) from None
-        return cls(file, size, lambda: open(file, "rb"), reading)
+        return cls(file, size, partial(open, file, "rb"), reading)
 
     @property
     def name(self) -> str:
@@ -142,6 +150,14 @@ class Content:
                 parts.append(part)
         return b"".join(parts)
 
+    @cached_property
+    def data(self) -> Any:
+        """What it holds in JSON; None if it is no JSON. UserError if it is too large."""
+        try:
+            return json.loads(self.whole().decode(marked_encoding(self.head)))
+        except (ValueError, RecursionError):
+            return None
+
     def limit(self, usual: int) -> int:
         """A limit, raised as much as was asked for."""
         return int(usual * self.reading.raise_limits)
@@ -171,7 +187,12 @@ class Content:
         self.unpacked = max(self.unpacked, size)
 
 
-Read = Callable[[Content, Report], Iterator[Document]]  # a reader of a kind of file
+def marked_encoding(head: bytes) -> str:
+    """The encoding of the mark with which a file begins; UTF-8 if there is none."""
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return encoding
+    return "utf-8-sig"
 
 
 class _Limited(io.RawIOBase):

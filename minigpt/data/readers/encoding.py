@@ -11,17 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ... import UserError
-from .content import BLOCK, Content
+from .content import BLOCK, Content, marked_encoding
 from .document import Refused, Report
 
 FALLBACK = "cp1252"
 UTF_8 = "utf-8-sig"  # perhaps with a mark
-_MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _NAMES = {"utf-8-sig": "UTF-8"}
 _MARKING = "minigpt-marking"  # how errors are handled: each wrong byte becomes ...
 _WRONG = "\udfff"  # ... half a surrogate pair, which no decoder yields
@@ -50,14 +44,6 @@ _ALPHABETS = {
     "cp1257": ("āčēģīķļņšūžō", "ąčęėįšųūž"), "cp1253": _GREEK, "iso8859-7": _GREEK,
     "cp1255": _HEBREW, "cp1256": _ARABIC, "mac_roman": _EUROPE, "cp850": _EUROPE,
 }  # fmt: skip
-
-
-def marked_encoding(head: bytes) -> str:
-    """The encoding of the mark with which a file begins; UTF-8 if there is none."""
-    for mark, encoding in _MARKS:
-        if head.startswith(mark):
-            return encoding
-    return "utf-8-sig"
 
 
 def encoding_called(name: str) -> str:

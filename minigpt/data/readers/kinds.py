@@ -1,5 +1,5 @@
-"""From a file to documents of text: which kind of file it is, and which module beside this one
-reads it. `KINDS` lists them.
+"""From a file to documents of text: which kind of file it is, and which module in this folder reads
+it. `CHATS`, `KINDS` and `TEXTS` list them.
 
 The content decides where it shows the kind. The name decides only where it does not, as for .csv.
 corpus.py joins the files.
@@ -14,11 +14,9 @@ from typing import Any
 from ... import UserError
 from ...config import ReadingConfig
 from .cache import CACHE
-from .chats.reading import conversations_in_data, conversations_in_text
-from .content import Content, Read, version_of
+from .content import Content, marked_encoding, version_of
 from .document import Document, Refused, Report
-from .encoding import marked_encoding, text_head
-from .plain import read_plain
+from .encoding import text_head
 
 _PDF_WITHIN = 1024  # bytes, in which a PDF may begin after other lines
 _ZIP = b"PK\x03\x04"
@@ -30,32 +28,32 @@ class Kind:
     "module.function", and a module is imported when a file may need it."""
 
     name: str  # as `minigpt read` shows it
-    reader: str | Read
+    reader: str
     magic: bytes = b""  # with which such a file begins
-    first: str = ""  # its first character that is no white space
+    first: str = ""  # its first character that is no white space is one of these
     endings: tuple[str, ...] = ()  # of its name
-    test: str = ""  # which decides about a file that has this first character or ending
+    test: str = ""  # which decides about a content with such a beginning or ending, or about a text
     has_fields: bool = False  # whether a row has fields of which one holds the text
     is_slow: bool = False  # whether what was read is kept, since reading takes long
 
     def matches(self, content: Content, first: str) -> bool:
         """Whether a content, which has this first character, is of this kind."""
-        if self.magic:
-            return content.head.startswith(self.magic)
-        begins = first != "" and first == self.first
-        may_be = begins or content.name.endswith(self.endings)
-        return may_be and (not self.test or _function(self.test)(content))
+        has_magic = self.magic != b"" and content.head.startswith(self.magic)
+        begins = first != "" and first in self.first
+        if not (has_magic or begins or content.name.endswith(self.endings)):
+            return False
+        return not self.test or _function(self.test)(content)
 
     def read(self, content: Content, report: Report) -> Iterator[Document]:
         """The documents of a content of this kind."""
-        reader = _function(self.reader) if isinstance(self.reader, str) else self.reader
-        documents: Iterator[Document] = reader(content, report)
+        report.kind = self.name
+        documents: Iterator[Document] = _function(self.reader)(content, report)
         return documents
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The function of a module beside this one."""
-    module, _, function = name.partition(".")
+    """The function of a module in this folder."""
+    module, _, function = name.rpartition(".")
     found: Callable[..., Any] = getattr(import_module(f".{module}", __package__), function)
     return found
 
@@ -75,7 +73,6 @@ def read_file(
     if documents is None:
         content = Content.of_file(file, reading)
         kind = recognise(content)
-        report.kind = kind.name
         documents = kind.read(content, report)
         if kind.is_slow:
             documents = CACHE.keep(key, documents, report)
@@ -102,15 +99,11 @@ def has_fields(file: Path, reading: ReadingConfig) -> bool:
 def recognise(content: Content) -> Kind:
     """The kind of a content, the first that matches. UserError if it is no text, as far as its
     beginning tells."""
-    conversations = conversations_in_data(content)
-    if conversations is not None:
-        return Kind(*conversations)
-
     head = content.head
     if b"\n" + PDF.magic in head[:_PDF_WITHIN]:
         return PDF
     first = head.decode(marked_encoding(head), "replace").lstrip()[:1]
-    for kind in KINDS:
+    for kind in KINDS if content.reading.plain else (*CHATS, *KINDS):
         if kind.matches(content, first):
             return kind
 
@@ -121,8 +114,9 @@ def recognise(content: Content) -> Kind:
         return _kind_of_zip(content)
 
     text = text_head(content)
-    conversations = conversations_in_text(content, text)
-    return PLAIN if conversations is None else Kind(*conversations)
+    if content.reading.plain:
+        return PLAIN
+    return next((kind for kind in TEXTS if _function(kind.test)(text)), PLAIN)
 
 
 def _kind_of_zip(content: Content) -> Kind:
@@ -151,11 +145,11 @@ def _kind_of_zip(content: Content) -> Kind:
     return ARCHIVE
 
 
-def _read_archive(content: Content, report: Report) -> Iterator[Document]:
+def read_archive(content: Content, report: Report) -> Iterator[Document]:
     """The documents of an archive."""
-    from .archive import read_archive
+    from . import archive
 
-    return read_archive(content, report, _read_member)
+    return archive.read_archive(content, report, _read_member)
 
 
 def _read_member(content: Content, report: Report) -> Iterator[Document]:
@@ -163,9 +157,19 @@ def _read_member(content: Content, report: Report) -> Iterator[Document]:
     kind = recognise(content)
     if kind is ARCHIVE:
         raise Refused(content.source, "is an archive in an archive; unpack it first", "packed")
-    report.kind = kind.name
     return kind.read(content, report)
 
+
+CHATS = (  # and mailboxes and conversations, which are looked for first
+    Kind("mailbox", "chats.mail.read_mailbox", first="F", test="chats.mail.is_mailbox"),
+    Kind("Discord chat", "chats.exports.refuse_other_discord", first="A<=",
+         test="chats.exports.is_other_discord"),
+    Kind("chat in JSON", "chats.exports.read_export", first="{", test="chats.exports.is_export"),
+    Kind("Signal chat", "chats.exports.read_signal", first="{[", endings=(".csv", ".tsv"),
+         test="chats.exports.is_signal"),
+    Kind("conversations in rows", "chats.datasets.read_conversations", magic=b"PAR1", first="{[",
+         endings=(".csv", ".tsv"), test="chats.datasets.are_conversations"),
+)  # fmt: skip
 
 PDF = Kind("PDF", "pdf.read_pdf", magic=b"%PDF-", is_slow=True)
 KINDS = (
@@ -182,12 +186,20 @@ KINDS = (
          is_slow=True),
 )  # fmt: skip
 
-# The kinds of zip files, and what is left
+# The kinds of zip files
 WORD = Kind("Word", "word.read_word", is_slow=True)
 OPENDOCUMENT = Kind("OpenDocument", "opendocument.read_opendocument", is_slow=True)
 EPUB = Kind("EPUB", "epub.read_epub", is_slow=True)
-ARCHIVE = Kind("archive", _read_archive, has_fields=True, is_slow=True)
-PLAIN = Kind("plain text", read_plain)
+ARCHIVE = Kind("archive", "kinds.read_archive", has_fields=True, is_slow=True)
+
+# Texts, whose tests are asked in this order, and what is left
+TEXTS = (
+    Kind("Signal chat", "chats.whatsapp.read_chat", test="chats.whatsapp.is_signal"),
+    Kind("WhatsApp chat", "chats.whatsapp.read_chat", test="chats.whatsapp.is_chat"),
+    Kind("play or interview", "chats.plays.read_play", test="chats.plays.is_play"),
+    Kind("plain text", "chats.whatsapp.read_unknown_chat", test="chats.whatsapp.looks_like_chat"),
+)
+PLAIN = Kind("plain text", "plain.read_plain")
 
 _OFFICE = {
     "xl/": "a spreadsheet; save the column with the text as .csv",

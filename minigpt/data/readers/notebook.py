@@ -1,6 +1,5 @@
 """A Jupyter notebook: the text of its Markdown cells."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -23,10 +22,9 @@ def is_notebook(content: Content) -> bool:
 
 def read_notebook(content: Content, report: Report) -> Iterator[Document]:
     """One document: the text cells of a notebook, as they were typed."""
-    try:
-        notebook = json.loads(content.whole().decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise Unreadable(content.source, "it is not JSON in UTF-8") from None
+    notebook = content.data
+    if notebook is None:
+        raise Unreadable(content.source, "it is not JSON in UTF-8")
 
     texts = []
     for cell in _cells(notebook):

@@ -31,7 +31,7 @@ def read_parquet(content: Content, report: Report) -> Iterator[Document]:
     return documents_in_rows(_rows(content), content.source, report)
 
 
-def rows_of(content: Content, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
+def rows_of_parquet(content: Content, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The rows of a parquet file, with those of `columns` that it has. There are no rows if it has
     none of the columns."""
     wanted = list(columns)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...tokenizer import END_OF_TEXT
-from .content import Content
+from .content import MOST_WHOLE, Content
 from .document import Document, Report, without_invisible
 from .encoding import plain_blocks
 from .paragraphs import Block
@@ -46,6 +46,19 @@ def read_plain(content: Content, report: Report) -> Iterator[Document]:
     blocks = map(without_invisible, plain_blocks(content, report))
     text = plain_without_gutenberg(blocks, report)
     return without_blank_ones(separated(text, content.source))
+
+
+def all_text(content: Content, report: Report) -> str:
+    """The whole text of a plain file, which must not be too large."""
+    most = content.limit(MOST_WHOLE)
+    size = 0
+    parts = []
+    for block in plain_without_gutenberg(plain_blocks(content, report), report):
+        size += len(block)
+        if size > most:
+            raise content.too_large(most)
+        parts.append(block)
+    return "".join(parts)
 
 
 def documents_in_rows(

@@ -5,13 +5,14 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from ... import UserError
-from .content import Content
+from .content import Content, marked_encoding
 from .document import Document, Refused, Report, title
-from .encoding import marked_encoding, plain_blocks
+from .encoding import plain_blocks
+from .parquet import rows_of_parquet
 from .plain import documents_in_rows
 
 _DELIMITERS = ",;\t|"
@@ -19,6 +20,8 @@ _SEPARATOR = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)  # a first line, for
 _LIST = re.compile(r"\s*\[\s*[{n]")  # how a list begins: with a row, or null
 _LONGEST_CELL = 10 << 20  # characters; a quote that is never closed would else take all memory
 _MOST_NAMED = 8  # fields
+_LONGEST_LINE = 1 << 20  # bytes of a row by which a file is known
+_MOST_ODD = 100  # rows at the beginning that may not tell what the others are
 
 
 def value_in(row: Any, text_field: str) -> Any:
@@ -54,25 +57,16 @@ def is_json_list(content: Content) -> bool:
     if _LIST.match(head) is None or field not in head:
         return False
     try:
-        rows = _whole_list(content)
+        rows = content.data
     except UserError:  # said when it is read
         return True
-    return any(isinstance(value_in(row, field), str) for row in rows)
+    return any(isinstance(value_in(row, field), str) for row in rows or [])
 
 
 def read_json_list(content: Content, report: Report) -> Iterator[Document]:
     """A document for each row of a list in JSON."""
-    rows = enumerate(_whole_list(content), start=1)
+    rows = enumerate(content.data or [], start=1)
     return documents_in_rows(_texts(rows, content), content.source, report)
-
-
-def _whole_list(content: Content) -> list[Any]:
-    """The rows of a list in JSON; none if it is no JSON."""
-    try:
-        rows = json.loads(content.whole().decode(marked_encoding(content.head)))
-    except (ValueError, RecursionError):
-        return []
-    return rows if isinstance(rows, list) else []
 
 
 def _texts(rows: Iterable[tuple[int, Any]], content: Content) -> Iterator[tuple[int, Any]]:
@@ -115,6 +109,23 @@ def _json_lines(stream: BinaryIO, content: Content) -> Iterator[bytes]:
             yield line.encode()
     except UnicodeError as error:
         raise Refused(content.source, f"is not {encoding}: {error}", "encoding") from None
+
+
+def is_json_lines(content: Content) -> bool:
+    """Whether a content, which begins as JSON does, has a row in each line: its name says so, or
+    the first of several lines is JSON."""
+    if content.name.endswith((".jsonl", ".ndjson")):
+        return True
+    with content.opened() as stream:
+        lines = iter(lambda: stream.readline(_LONGEST_LINE), b"")
+        begin = list(itertools.islice((line for line in lines if line.strip()), 2))
+    if len(begin) < 2:
+        return False
+    try:
+        json.loads(begin[0].decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 # Tables
@@ -184,6 +195,19 @@ def _cells(content: Content, report: Report) -> Iterator[tuple[int, str | None]]
             yield number, row[column] if len(row) > column else None
 
 
+def _named_cells(content: Content, report: Report) -> Iterator[dict[str, str | None]]:
+    """The cells of each row by the names of their columns, in small letters. None if there is a
+    column of texts."""
+    table = table_of(content, report)
+    if table.column_of(content.reading.text_field) is not None:
+        return
+    names = [name.lower() for name in table.names]
+    none = dict.fromkeys(names)  # for the cells that are missing in a row that ends early
+    for _, row in table.rows:
+        if row:
+            yield none | dict(zip(names, row, strict=False))
+
+
 def _delimiter(header: str, text_field: str) -> str:
     """What separates the cells: the sign that sets the column of the text apart, or else the most
     frequent one."""
@@ -203,3 +227,42 @@ def _lines(blocks: Iterable[str]) -> Iterator[str]:
             yield line + "\n"
     if rest:
         yield rest
+
+
+# Rows that hold no texts, but messages or conversations
+
+
+def rows_in(content: Content, report: Report, columns: Sequence[str] = ()) -> Iterator[Any]:
+    """The rows of any file of rows; of parquet those of `columns` that it has. A file that holds
+    one object in JSON is a row."""
+    if content.head.startswith(b"PAR1"):
+        yield from rows_of_parquet(content, [*columns, content.reading.text_field])
+    elif content.name.endswith((".csv", ".tsv")):
+        yield from _named_cells(content, report)
+    elif is_json_lines(content):
+        yield from (row for _, row in _json_rows(content))
+    else:
+        yield from content.data if isinstance(content.data, list) else [content.data]
+
+
+def are_rows_of(
+    content: Content,
+    matches: Callable[[Any], bool],
+    telling: Sequence[bytes],
+    columns: Sequence[str] = (),
+) -> bool:
+    """Whether a content has rows that match. Any row may be odd: the first that matches decides, if
+    none before it has a text. One of the `telling` words is in the beginning of such a file, in
+    small letters, except in parquet."""
+    head = content.head.lower()
+    if not any(word in head for word in (b"par1", *telling)):
+        return False
+    try:
+        for row in itertools.islice(rows_in(content, Report(content.source), columns), _MOST_ODD):
+            if isinstance(row, dict) and content.reading.text_field in row:
+                return False
+            if matches(row):
+                return True
+    except UserError:  # said when it is read
+        return False
+    return False

@@ -8,7 +8,7 @@ import pytest
 
 from minigpt.config import TextConfig
 from minigpt.data.corpus import whole_documents
-from minigpt.data.readers.chats.exports import other_format
+from minigpt.data.readers.chats.exports import _other_format
 from minigpt.data.source import find_source
 
 from ..texts import documents, refusal, write
@@ -74,7 +74,7 @@ def test_a_channel_of_discord_in_another_format_is_refused(form: str, tmp_path: 
             file = write(tmp_path / name, written)
             reason = f"an export of Discord as {form}; export it as JSON in DiscordChatExporter"
             assert refusal(file) == f"{file} is {reason}"
-    assert other_format(SMALL_PAGE.encode()) == "HTML"
+    assert _other_format(SMALL_PAGE.encode()) == "HTML"
 
 
 def test_a_channel_that_is_refused_leaves_the_other_files(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_channel_in_another_format_can_be_read_as_no_chat(tmp_path: Path) -> N
     ],
 )
 def test_other_files_are_no_channel_in_another_format(head: str) -> None:
-    assert other_format(head.encode()) is None
+    assert _other_format(head.encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,5 @@ def test_other_files_are_no_channel_in_another_format(head: str) -> None:
 def test_long_repetitions_are_looked_at_once(part: str) -> None:
     head = (part * 5_000_000)[:5_000_000].encode()
     begin = time.perf_counter()
-    other_format(head)
+    _other_format(head)
     assert time.perf_counter() - begin < 1

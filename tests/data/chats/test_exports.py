@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.data.readers.chats.exports import channels
-from minigpt.data.readers.chats.reading import format_of_data, format_of_rows
+from minigpt.data.readers.chats import datasets
+from minigpt.data.readers.chats.exports import chats_in, messages_of_signal, program_of
 
 from ..texts import documents, write
 
@@ -20,15 +20,16 @@ def said(conversation: Any) -> Said:
 
 
 def of_data(data: Any) -> list[Said]:
-    form = format_of_data(json.loads(json.dumps(data)))
-    assert form is not None
-    return [said(conversation) for conversation in form.conversations(data)]
+    """What is said in each chat of an export."""
+    program = program_of(json.loads(json.dumps(data)))
+    assert program is not None
+    return [said(program.messages(chat)) for chat in chats_in(data)]
 
 
 def of_rows(*rows: dict[str, Any]) -> list[Said]:
-    form = format_of_rows(rows[0])
-    assert form is not None
-    return [said(conversation) for conversation in form.conversations(iter(rows))]
+    """What is said in each conversation of a data set."""
+    assert datasets.is_conversation(rows[0])
+    return [said(datasets.messages_of(row)) for row in rows]
 
 
 # Telegram
@@ -117,7 +118,9 @@ def test_a_channel_of_discord_has_what_people_wrote() -> None:
         ],
     }  # fmt: skip
     assert of_data(data) == [[("Anna", "hi"), ("otto", "hello")]]
-    times = [time for channel in channels(data) for _, text, time in channel if text]
+    program = program_of(data)
+    assert program is not None
+    times = [time for _, text, time in program.messages(data) if text]
     assert times == [datetime(2024, 1, 1, 10, 0), datetime(2024, 1, 1, 10, 1, 0, 500_000)]
 
 
@@ -130,7 +133,7 @@ def test_rows_of_signal_are_read() -> None:
         {"date": "2024-01-01 10:01:00", "sender": "Me", "body": "", "attachments": ["1.jpg"]},
         {"date": "2024-01-01 10:02:00", "sender": "Me", "body": "hello"},
     ]
-    assert of_rows(*of_sigexport) == [[("Anna", "hi"), ("Me", "hello")]]
+    assert said(messages_of_signal(of_sigexport)) == [("Anna", "hi"), ("Me", "hello")]
     of_cli = [
         {"envelope": {"source": "+49170", "sourceName": "Anna", "timestamp": 1704103200000,
                       "dataMessage": {"message": "hi"}}},
@@ -138,7 +141,7 @@ def test_rows_of_signal_are_read() -> None:
         {"envelope": {"source": "+49171", "timestamp": 1704103202000,
                       "syncMessage": {"sentMessage": {"message": "hello"}}}},
     ]  # fmt: skip
-    assert of_rows(*of_cli) == [[("Anna", "hi"), ("+49171", "hello")]]
+    assert said(messages_of_signal(of_cli)) == [("Anna", "hi"), ("+49171", "hello")]
 
 
 # Rows
@@ -185,7 +188,7 @@ def test_the_input_of_an_instruction_follows_it_and_a_system_message_has_a_speak
     ],
 )
 def test_other_data_is_no_chat(data: Any) -> None:
-    assert format_of_data(data) is None
+    assert program_of(data) is None and not datasets.is_conversation(data)
 
 
 # Mailboxes
@@ -282,9 +285,9 @@ def test_a_message_that_is_no_object_is_counted_and_the_others_are_read() -> Non
         {"messages": [*odd, *telegram]},
         {"channel": {}, "messages": [*odd, *discord]},
     ):
-        form = format_of_data(data)
-        assert form is not None
-        (messages,) = map(list, form.conversations(data))
+        program = program_of(data)
+        assert program is not None
+        messages = list(program.messages(data))
         assert [text for _, text, _ in messages] == ["", "", "", "", "hi"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.config import ReadingConfig
 from minigpt.data.corpus import Corpus, whole_documents
-from minigpt.data.readers.chats.reading import format_of_text
+from minigpt.data.readers.chats import plays, whatsapp
 
 from .test_exports import MBOX, TELEGRAM
 from .test_scripts import HAMLET
@@ -126,7 +126,9 @@ def test_long_repetitions_are_read_at_once(letter: str) -> None:
     """A pattern that tries too much would take minutes here."""
     chat = "".join(f"[31.12.23, 21:41:05] {name}: {letter * 30_000}\n" for name in "ABAB")
     for text in (letter * 60_000, chat):
-        form = format_of_text(text)
-        if form is not None:
-            for messages in form.conversations(text):
+        whatsapp.looks_like_chat(text)
+        if plays.is_play(text):
+            list(plays.scenes(text))
+        if whatsapp.is_chat(text):
+            for messages in whatsapp.exports(text):
                 list(messages)

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.data.readers.chats.reading import format_of_text
+from minigpt.data.readers.chats.plays import is_play, scenes
 from minigpt.data.readers.chats.turns import conversations
 from minigpt.data.readers.document import Turn
 
 
 def read(text: str) -> list[list[Turn]]:
-    form = format_of_text(text)
-    assert form is not None
-    return [turns for scene in form.conversations(text) for turns in conversations(scene, 8)]
+    assert is_play(text)
+    return [turns for scene in scenes(text) for turns in conversations(scene, 8)]
 
 
 HAMLET = """\
@@ -160,7 +159,7 @@ RECORDS = (  # of which some have a field twice, or not at all
     ],
 )  # fmt: skip
 def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:
-    assert format_of_text(text) is None
+    assert not is_play(text)
 
 
 @pytest.mark.parametrize(
@@ -168,4 +167,4 @@ def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:
 )
 def test_no_text_of_this_project_is_a_play(name: str) -> None:
     text = (Path(__file__).parents[3] / name).read_text(encoding="utf-8")
-    assert format_of_text(text[:400_000]) is None
+    assert not is_play(text[:400_000])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.data.readers.chats.reading import format_of_text
+from minigpt.data.readers.chats import whatsapp
 from minigpt.data.readers.chats.turns import Message, conversations
 from minigpt.data.readers.document import Turn
 
@@ -13,9 +13,8 @@ from ..readers.reading import report_of
 
 
 def read(text: str) -> list[Message]:
-    form = format_of_text(text)
-    assert form is not None
-    (messages,) = form.conversations(text)
+    assert whatsapp.is_chat(text)
+    (messages,) = whatsapp.exports(text)
     return [message for message in messages if message.text]
 
 
@@ -154,14 +153,13 @@ def test_a_short_chat_is_known_by_what_the_program_begins_it_with() -> None:
 [24/09/2026, 10:37:00] Ana mudou o nome para "Festa: sábado"
 [24/09/2026, 10:38:00] Rui: É ponta a ponta?
 """
-    form = format_of_text(text)
-    assert form is not None and form.name == "WhatsApp chat"
+    assert whatsapp.is_chat(text) and not whatsapp.is_signal(text)
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Maria", "Bom dia!"),
         ("Ana", "Bom dia"),
         ("Rui", "É ponta a ponta?"),
     ]
-    assert format_of_text(text.replace("ponta a ponta", "todos")) is None
+    assert not whatsapp.is_chat(text.replace("ponta a ponta", "todos"))
 
 
 def test_a_chat_of_signal_in_markdown_is_read() -> None:
@@ -172,8 +170,7 @@ def test_a_chat_of_signal_in_markdown_is_read() -> None:
 [2019-05-29, 15:21] Aya: ![photo](./media/1.jpg)
 [2019-05-29, 15:22] Me: Good
 """
-    form = format_of_text(text)
-    assert form is not None and form.name == "Signal chat"
+    assert whatsapp.is_signal(text)
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Me", "How is everyone?"),
         ("Aya", "We're great!"),
@@ -200,7 +197,7 @@ def test_a_chat_of_signal_in_markdown_is_read() -> None:
     ],
 )
 def test_a_log_a_diary_and_a_calendar_are_no_chats(text: str) -> None:
-    assert format_of_text(text) is None
+    assert not whatsapp.is_chat(text)
 
 
 SAID = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
@@ -242,15 +239,14 @@ SAID = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
 def test_any_order_separator_space_and_word_around_date_and_time_is_understood(line: str) -> None:
     text = "\n".join(line.format(said) for said in SAID) + "\n"
     assert [f"{name}: {said}" for name, said, _ in read(text)] == SAID
-    assert format_of_text(text).name == "WhatsApp chat"  # type: ignore[union-attr]
+    assert not whatsapp.is_signal(text)
 
 
 def test_two_forms_in_a_file_are_two_exports() -> None:
     text = "".join(f"2/12/23, 21:4{n} - {said}\n" for n, said in enumerate(SAID))
     text += "".join(f"[3/13/24, 9:4{n}:05 PM] {said}\n" for n, said in enumerate(SAID))
-    form = format_of_text(text)
-    assert form is not None
-    first, second = map(list, form.conversations(text))
+    assert whatsapp.is_chat(text)
+    first, second = map(list, whatsapp.exports(text))
     assert [f"{name}: {said}" for name, said, _ in first] == SAID
     assert [f"{name}: {said}" for name, said, _ in second] == SAID
     assert {time.month for _, _, time in first if time} == {12}
@@ -300,9 +296,8 @@ def test_a_list_of_dates_in_a_message_belongs_to_it() -> None:
 )
 def test_what_the_program_writes_for_a_message_is_left_out_and_counted(line: str) -> None:
     text = "".join(f"1/4/26, 19:02 - {said}\n" for said in [*SAID, f"Anna: {line}", "Anna: bye"])
-    form = format_of_text(text)
-    assert form is not None
-    (messages,) = map(list, form.conversations(text))
+    assert whatsapp.is_chat(text)
+    (messages,) = map(list, whatsapp.exports(text))
     assert [message.text for message in messages][4:] == ["", "bye"]
 
 

@@ -9,14 +9,26 @@ import pytest
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.readers.content import Content
-from minigpt.data.readers.encoding import encoding_called, marked_encoding
-from minigpt.data.readers.kinds import EPUB, KINDS, OPENDOCUMENT, WORD, Kind, recognise
+from minigpt.data.readers.content import Content, marked_encoding
+from minigpt.data.readers.encoding import encoding_called
+from minigpt.data.readers.kinds import (
+    ARCHIVE,
+    CHATS,
+    EPUB,
+    KINDS,
+    OPENDOCUMENT,
+    PLAIN,
+    TEXTS,
+    WORD,
+    Kind,
+    recognise,
+)
 
 from ..texts import documents, refusal, write
 from .made import p, pdf, word, zipped
 from .reading import report_of
 
+EVERY_KIND = (*CHATS, *KINDS, WORD, OPENDOCUMENT, EPUB, ARCHIVE, *TEXTS, PLAIN)
 TEXT = "The fox asked the crow for bread, and the crow said no.\n"
 
 
@@ -63,10 +75,10 @@ def test_the_first_kind_that_matches_is_the_kind(
     assert kind(tmp_path, name, data) == expected
 
 
-@pytest.mark.parametrize("kind", [*KINDS, WORD, OPENDOCUMENT, EPUB], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", EVERY_KIND, ids=lambda kind: kind.reader)
 def test_what_reads_a_kind_is_there(kind: Kind) -> None:
     for name in filter(None, (kind.reader, kind.test)):
-        module, function = str(name).split(".")
+        module, _, function = name.rpartition(".")
         assert callable(getattr(import_module(f"minigpt.data.readers.{module}"), function))
 
 

@@ -9,10 +9,13 @@ Parquet files of the hub may hold one list for each field instead of a list of m
 {"messages": {"role": ["user", ...], "content": ["...", ...]}}
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .turns import NOTHING, Message
+from ..content import Content
+from ..document import Document, Report
+from ..rows import are_rows_of, rows_in
+from .turns import NOTHING, Message, documents_of_chat
 
 _PAIRS = (  # of fields: what is asked, what is answered
     ("prompt", "completion"),
@@ -28,6 +31,7 @@ _SPEAKERS = {"human": "User", "prompter": "User", "gpt": "Assistant", "bot": "As
 _BESIDE = ("input", "system")  # fields that a pair may have too
 FIELDS = tuple(dict.fromkeys([*(field for pair in _PAIRS for field in pair),
                               *(listed for listed, _, _ in _LISTS), *_BESIDE]))  # fmt: skip
+_TELLING = (b"messages", b"conversation", b"prompt", b"instruction", b"question")
 USER = "User"
 ASSISTANT = "Assistant"
 
@@ -39,27 +43,30 @@ def is_conversation(row: Any) -> bool:
     return _list_in(row) is not None or _pair_in(row) is not None
 
 
-def conversation_of_data(data: Mapping[str, Any]) -> Iterator[list[Message]]:
-    """The messages of the one conversation that a file holds."""
-    yield _messages(data)
+def are_conversations(content: Content) -> bool:
+    """Whether the rows of a content are conversations in one of these forms."""
+    return are_rows_of(content, is_conversation, _TELLING, FIELDS)
 
 
-def conversations_of_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Message]]:
-    """The messages of each row."""
-    return map(_messages, rows)
+def read_conversations(content: Content, report: Report) -> Iterator[Document]:
+    """A document for each row."""
+    for row in rows_in(content, report, FIELDS):
+        messages = messages_of(row)
+        yield from documents_of_chat(messages, content, report, is_private=False)
 
 
-def _messages(row: Mapping[str, Any]) -> list[Message]:
+def messages_of(row: Any) -> list[Message]:
     """The messages of a row; roles become the speakers User, Assistant, System and so on. A row
     that is no conversation has one message without text, which is counted."""
+    if not is_conversation(row):
+        return [NOTHING]
     form = _list_in(row)
     if form is not None:
         listed, role, content = form
         return [_message(message, role, content) for message in _listed(row[listed])]
 
     pair = _pair_in(row)
-    if pair is None:
-        return [NOTHING]
+    assert pair is not None
     asked, answered = pair
     question = _text(row[asked])
     more = _text(row.get("input"))

@@ -4,10 +4,13 @@ DiscordChatExporter), Signal (by sigexport or signal-cli; whatsapp.py reads its 
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from .turns import NOTHING, Message, moment_at, moment_of
+from ..content import Content
+from ..document import Document, Refused, Report
+from ..rows import are_rows_of, is_json_lines, rows_in
+from .turns import NOTHING, Message, documents_of_chat, moment_at, moment_of
 
 _OF_PROGRAM = re.compile(
     r".{1,60} (?:sent an attachment|sent a (?:photo|video|sticker|GIF|link|voice message|reel|post)"
@@ -22,16 +25,58 @@ _OF_PROGRAM = re.compile(
     re.IGNORECASE,
 )
 
-COLUMNS = ("AuthorID", "Author", "Date", "Content")  # with which a table in CSV begins
-_HEADER = ",".join(COLUMNS).encode()
+_TELLING = (b'"messages"', b'"chats"')  # one of these is in the beginning of each export
+_COLUMNS = ("AuthorID", "Author", "Date", "Content")  # with which Discord's tables in CSV begin
+_HEADER = ",".join(_COLUMNS).encode()
 _FRAME = b"=" * 62  # a line above and below what a text says of its channel
 _GROUP = b"chatlog__message-group"  # a class of each web page
-BEGINNINGS = (_HEADER, b"<", _FRAME)  # of what may be an export that is not in JSON
 _WRITTEN = ("Default", "Reply")  # types of messages that people write
 
 
-def is_meta(data: Any) -> bool:
-    """Whether data is a chat of Messenger or Instagram."""
+class Program(NamedTuple):
+    """A program that exports chats as JSON."""
+
+    name: str
+    exports: Callable[[Any], bool]  # whether data is of this program
+    messages: Callable[[Any], Iterator[Message]]  # of a chat
+
+
+def is_export(content: Content) -> bool:
+    """Whether a content is an export in JSON of one of these programs."""
+    if not any(word in content.head for word in _TELLING) or is_json_lines(content):
+        return False
+    has_text = isinstance(content.data, dict) and content.reading.text_field in content.data
+    return not has_text and program_of(content.data) is not None
+
+
+def read_export(content: Content, report: Report) -> Iterator[Document]:
+    """The conversations of each chat in an export."""
+    program = program_of(content.data)
+    assert program is not None
+    report.kind = f"{program.name} chat"
+    for chat in chats_in(content.data):
+        yield from documents_of_chat(program.messages(chat), content, report)
+
+
+def program_of(data: Any) -> Program | None:
+    """The program that exported data; None if it is no export."""
+    return next((program for program in _PROGRAMS if program.exports(data)), None)
+
+
+def chats_in(data: Any) -> list[Any]:
+    """The chats of an export: several, if Telegram exports all of an account."""
+    if not isinstance(data, dict):
+        return []
+    account = data.get("chats")
+    if isinstance(account, dict) and isinstance(account.get("list"), list):
+        return list(account["list"])
+    return [data]
+
+
+# Messenger and Instagram
+
+
+def _is_meta(data: Any) -> bool:
     if not isinstance(data, dict) or not isinstance(data.get("participants"), list):
         return False
     messages = data.get("messages")
@@ -43,16 +88,11 @@ def is_meta(data: Any) -> bool:
     )
 
 
-def chats_of_meta(data: dict[str, Any]) -> Iterator[Iterator[Message]]:
-    """The messages of the one chat that an export holds, which begins with the newest.
+def _messages_of_meta(data: dict[str, Any]) -> Iterator[Message]:
+    """What people wrote, the oldest first; the export begins with the newest.
 
     Older exports write each byte of UTF-8 as a character of Latin-1, so that ü becomes Ã¼; that is
     undone. Chats with end-to-end encryption come in another, newer form, which is read too."""
-    yield _written_in_meta(data)
-
-
-def _written_in_meta(data: dict[str, Any]) -> Iterator[Message]:
-    """What people wrote, the oldest first."""
     written = [message for message in data["messages"] if isinstance(message, dict)]
     is_older = any("sender_name" in message for message in written[:50])
     yield from [NOTHING] * (len(data["messages"]) - len(written))
@@ -64,14 +104,14 @@ def _written_in_meta(data: dict[str, Any]) -> Iterator[Message]:
             yield NOTHING
             continue
         if is_older:
-            text = repaired(text)
-            name = repaired(name)
+            text = _repaired(text)
+            name = _repaired(name)
         if _OF_PROGRAM.fullmatch(text.strip()):
             text = ""
         yield Message(name, text, moment_at(_milliseconds(message)))
 
 
-def repaired(text: str) -> str:
+def _repaired(text: str) -> str:
     """The original of a text whose bytes were taken for Latin-1; any other text unchanged."""
     try:
         return text.encode("latin-1").decode("utf-8")
@@ -91,25 +131,8 @@ def _milliseconds(message: dict[str, Any]) -> float:
 # Telegram
 
 
-def is_telegram(data: Any) -> bool:
-    """Whether data is an export of one chat, or of several."""
-    return any(_is_chat(chat) for chat in _chats(data))
-
-
-def chats_of_telegram(data: Any) -> Iterator[Iterator[Message]]:
-    """The messages of each chat."""
-    for chat in _chats(data):
-        if isinstance(chat, dict) and isinstance(chat.get("messages"), list):
-            yield _written_in_telegram(chat)
-
-
-def _chats(data: Any) -> list[Any]:
-    if not isinstance(data, dict):
-        return []
-    account = data.get("chats")
-    if isinstance(account, dict) and isinstance(account.get("list"), list):
-        return list(account["list"])
-    return [data]
+def _is_telegram(data: Any) -> bool:
+    return any(_is_chat(chat) for chat in chats_in(data))
 
 
 def _is_chat(chat: Any) -> bool:
@@ -123,14 +146,17 @@ def _is_chat(chat: Any) -> bool:
     )
 
 
-def _written_in_telegram(chat: dict[str, Any]) -> Iterator[Message]:
+def _messages_of_telegram(chat: Any) -> Iterator[Message]:
     """What people wrote themselves: nothing that they passed on, and nothing of the program."""
-    for message in chat["messages"]:
+    messages = chat.get("messages") if isinstance(chat, dict) else None
+    if not isinstance(messages, list):
+        return
+    for message in messages:
         if not isinstance(message, dict) or not _is_own(message):
             yield NOTHING
             continue
         name = message.get("from") or "Deleted account"
-        text = _text_of_telegram(message.get("text"))
+        text = _text(message.get("text"))
         yield Message(str(name), text, moment_of(message.get("date")))
 
 
@@ -140,7 +166,7 @@ def _is_own(message: dict[str, Any]) -> bool:
     return message.get("type", "message") == "message" and not is_passed_on
 
 
-def _text_of_telegram(written: Any) -> str:
+def _text(written: Any) -> str:
     """A text, which may come in parts such as links and mentions."""
     if isinstance(written, str):
         return written
@@ -160,8 +186,7 @@ def _text_of_telegram(written: Any) -> str:
 # Discord
 
 
-def is_discord(data: Any) -> bool:
-    """Whether data is the JSON of a channel."""
+def _is_discord(data: Any) -> bool:
     if not isinstance(data, dict) or not isinstance(data.get("messages"), list):
         return False
     is_channel = "channel" in data or "guild" in data
@@ -173,13 +198,8 @@ def is_discord(data: Any) -> bool:
     )
 
 
-def channels(data: dict[str, Any]) -> Iterator[Iterator[Message]]:
-    """The messages of the one channel that an export holds."""
-    yield _written_in_discord(data)
-
-
-def _written_in_discord(data: dict[str, Any]) -> Iterator[Message]:
-    """What people wrote in a channel: its JSON."""
+def _messages_of_discord(data: dict[str, Any]) -> Iterator[Message]:
+    """What people wrote in a channel."""
     for message in data["messages"]:
         author = message.get("author") if isinstance(message, dict) else None
         if not isinstance(author, dict) or message.get("type", "Default") not in _WRITTEN:
@@ -190,7 +210,20 @@ def _written_in_discord(data: dict[str, Any]) -> Iterator[Message]:
         yield Message(str(name), text, moment_of(message.get("timestamp")))
 
 
-def other_format(head: bytes) -> str | None:
+def is_other_discord(content: Content) -> bool:
+    """Whether a content is a channel of Discord that is not in JSON; of a table only if
+    --text-field names none of its columns."""
+    return _other_format(content.head) is not None and content.reading.text_field not in _COLUMNS
+
+
+def refuse_other_discord(content: Content, report: Report) -> Iterator[Document]:
+    """Say what to do with a channel of Discord that is not in JSON."""
+    form = _other_format(content.head)
+    reason = f"is an export of Discord as {form}; export it as JSON in DiscordChatExporter"
+    raise Refused(content.source, reason, "discord")
+
+
+def _other_format(head: bytes) -> str | None:
     """The format of a channel whose file begins like this: "CSV", "text" or "HTML". None if it is
     in JSON, or no channel."""
     begin = head.removeprefix(codecs.BOM_UTF8).lstrip()
@@ -206,7 +239,25 @@ def other_format(head: bytes) -> str | None:
 # Signal
 
 
-def is_row_of_signal(row: Any) -> bool:
+def is_signal(content: Content) -> bool:
+    """Whether a content has rows that are messages of Signal."""
+    return are_rows_of(content, _is_row_of_signal, telling=(b"envelope", b"sender"))
+
+
+def read_signal(content: Content, report: Report) -> Iterator[Document]:
+    """The conversations of the one chat that a file of rows holds."""
+    return documents_of_chat(messages_of_signal(rows_in(content, report)), content, report)
+
+
+def messages_of_signal(rows: Iterable[Any]) -> Iterator[Message]:
+    """What people wrote."""
+    for row in rows:
+        envelope = row.get("envelope") if isinstance(row, dict) else None
+        message = _of_envelope(envelope) if isinstance(envelope, dict) else _of_sigexport(row)
+        yield NOTHING if message is None else message
+
+
+def _is_row_of_signal(row: Any) -> bool:
     """Whether a line of JSON is a message of Signal."""
     if not isinstance(row, dict):
         return False
@@ -214,20 +265,9 @@ def is_row_of_signal(row: Any) -> bool:
     return is_of_sigexport or isinstance(row.get("envelope"), dict)
 
 
-def chats_of_signal(rows: Iterable[Mapping[str, Any]]) -> Iterator[Iterator[Message]]:
-    """The messages of the one chat that a file holds."""
-    yield _written_in_signal(rows)
-
-
-def _written_in_signal(rows: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
-    """What people wrote."""
-    for row in rows:
-        envelope = row.get("envelope")
-        message = _of_envelope(envelope) if isinstance(envelope, dict) else _of_sigexport(row)
-        yield NOTHING if message is None else message
-
-
-def _of_sigexport(row: Mapping[str, Any]) -> Message | None:
+def _of_sigexport(row: Any) -> Message | None:
+    if not isinstance(row, dict):
+        return None
     text = row.get("body")
     name = row.get("sender")
     if not isinstance(text, str) or not isinstance(name, str) or not text.strip():
@@ -246,3 +286,10 @@ def _of_envelope(envelope: Mapping[str, Any]) -> Message | None:
     if not isinstance(name, str) or not isinstance(text, str) or not text.strip():
         return None
     return Message(name, text, moment_at(envelope.get("timestamp")))
+
+
+_PROGRAMS = (
+    Program("Messenger or Instagram", _is_meta, _messages_of_meta),
+    Program("Discord", _is_discord, _messages_of_discord),
+    Program("Telegram", _is_telegram, _messages_of_telegram),
+)

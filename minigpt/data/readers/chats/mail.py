@@ -17,12 +17,12 @@ from itertools import groupby
 from .... import UserError
 from ....system.errors import kind_of_error
 from ..content import Content
-from ..document import Report
+from ..document import Document, Report
 from ..encoding import FALLBACK, UTF_8, decoded_whole, encoding_called
 from ..html import all_blocks, encoding_named_in
 from ..html_main import PageBlock
 from .quotations import SIGNATURES, own_text
-from .turns import Message, clean_text
+from .turns import Message, clean_text, documents_of_chat
 
 _UNKNOWN = "letters whose encoding only --encoding can name"
 _UNREADABLE = "letters that cannot be read"
@@ -40,19 +40,26 @@ _USUAL_FIELD = re.compile(
 )
 _MARKED = re.compile(rb">+From ")  # a line of a letter that is not to be taken for an envelope
 # What the library raises for headers and bodies that it does not expect
-ODD = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
+_ODD = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
 _TEXTS = ("text/plain", "text/html", "text/markdown", "text/x-markdown")
 _NO_TEXTS = ("application", "audio", "font", "image", "message", "model", "text", "video")
 
 
-def is_mbox(beginning: bytes) -> bool:
-    """Whether a file that begins like this is a mailbox."""
-    lines = beginning.lstrip(b"\r\n").splitlines(keepends=True)
+def is_mailbox(content: Content) -> bool:
+    """Whether a content begins as a mailbox does."""
+    lines = content.head.lstrip(b"\xef\xbb\xbf \t\r\n").splitlines(keepends=True)
     first = next(_paragraphs(lines), [])
     return bool(first) and _ENVELOPE.match(first[0]) is not None and _has_header(first)
 
 
-def threads(lines: Iterable[bytes], content: Content, report: Report) -> Iterator[list[Message]]:
+def read_mailbox(content: Content, report: Report) -> Iterator[Document]:
+    """The threads of a mailbox, each a document."""
+    with content.opened() as stream:
+        for letters in _threads(stream, content, report):
+            yield from documents_of_chat(letters, content, report)
+
+
+def _threads(lines: Iterable[bytes], content: Content, report: Report) -> Iterator[list[Message]]:
     """The letters of each thread, in the order of their dates."""
     found: dict[str, list[Message]] = {}
     homes: dict[str, str] = {}  # the thread of each letter, by its id
@@ -61,13 +68,13 @@ def threads(lines: Iterable[bytes], content: Content, report: Report) -> Iterato
         try:
             letter = _PARSER.parsebytes(data)
             thread = _thread_of(letter, number, homes, ids)
-            text = own_text(body_of(letter, content, report), report)
-        except (*ODD, UserError) as error:
+            text = own_text(_body_of(letter, content, report), report)
+        except (*_ODD, UserError) as error:
             report.leave_out(_UNKNOWN if kind_of_error(error) == "encoding" else _UNREADABLE)
             continue
 
         if clean_text(text):
-            message = Message(sender_of(letter), text, moment_of_letter(letter))
+            message = Message(_sender_of(letter), text, _moment_of_letter(letter))
             found.setdefault(thread, []).append(message)
         else:
             report.leave_out("letters without text")
@@ -144,12 +151,12 @@ def _unmarked(line: bytes) -> bytes:
 def _thread_of(letter: EmailMessage, number: int, homes: dict[str, str], ids: set[str]) -> str:
     """The thread that a letter belongs to, by the letters that it answers. `ids` are the ids of the
     letters so far: a letter that repeats one of them gets an id of its own."""
-    own = header_of(letter, "message-id").strip()
+    own = _header_of(letter, "message-id").strip()
     if not own or own in ids:
         own = f"letter {number}"
     ids.add(own)
 
-    earlier = f"{header_of(letter, 'references')} {header_of(letter, 'in-reply-to')}".split()
+    earlier = f"{_header_of(letter, 'references')} {_header_of(letter, 'in-reply-to')}".split()
     names = [own, *earlier]
     thread = next((homes[name] for name in names if name in homes), own)
     for name in names:
@@ -160,22 +167,22 @@ def _thread_of(letter: EmailMessage, number: int, homes: dict[str, str], ids: se
 # A letter
 
 
-def sender_of(letter: EmailMessage) -> str:
+def _sender_of(letter: EmailMessage) -> str:
     """The name of whoever wrote, or else what stands before the @."""
     try:
         addresses: tuple[Address, ...] = letter["from"].addresses
         first = addresses[0]
         return _repaired(first.display_name or first.username) or "Somebody"
-    except ODD:
+    except _ODD:
         return "Somebody"
 
 
-def moment_of_letter(letter: EmailMessage) -> datetime | None:
+def _moment_of_letter(letter: EmailMessage) -> datetime | None:
     """When it was written, in UTC: two letters may come from different places."""
     try:
         moment = parsedate_to_datetime(str(letter["date"]))
         return moment.replace(tzinfo=None) if moment.tzinfo is None else _in_utc(moment)
-    except (*ODD, OverflowError):
+    except (*_ODD, OverflowError):
         return None
 
 
@@ -183,11 +190,11 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
-def header_of(letter: EmailMessage, name: str) -> str:
+def _header_of(letter: EmailMessage, name: str) -> str:
     """A field of its header; empty if there is none that can be read."""
     try:
         return str(letter[name] or "")
-    except ODD:
+    except _ODD:
         return ""
 
 
@@ -203,7 +210,7 @@ def _repaired(text: str) -> str:
 # Its text
 
 
-def body_of(letter: EmailMessage, content: Content, report: Report) -> str:
+def _body_of(letter: EmailMessage, content: Content, report: Report) -> str:
     """All text of a letter, also what it quotes, with > before each line. Its attachments are
     counted."""
     return "\n\n".join(_texts(letter, content, report))

@@ -14,8 +14,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from ..document import Layout
-from .turns import Message
+from ..content import Content
+from ..document import Document, Layout, Report
+from ..encoding import text_head
+from ..plain import all_text, read_plain
+from .turns import Message, documents_of_chat
 from .whatsapp import LEVELS
 
 _LETTER = r"[^\W\d_]"
@@ -74,9 +77,24 @@ class NamedLine(NamedTuple):
     text: str
 
 
-def is_script(text: str) -> bool:
+def is_play(text: str) -> bool:
     """Whether a text is a play or an interview."""
     return any(_is_in_form(_read(text, form)) for form in (_COLON, _FULL_STOP))
+
+
+def read_play(content: Content, report: Report) -> Iterator[Document]:
+    """The documents of a play or an interview, whose text stays as it is, each with how its turns
+    are written. Where speakers are given other names, it is rewritten as turns."""
+    changed_by = [name for name in ("rename", "anonymous") if getattr(content.reading, name)]
+    if not changed_by:
+        layout = layout_of(text_head(content))
+        for document in read_plain(content, report):
+            yield document._replace(layout=layout)
+        return
+
+    report.note(f"rewritten as turns, NAME: TEXT, without its layout, for --{changed_by[0]}")
+    for scene in scenes(all_text(content, report)):
+        yield from documents_of_chat(scene, content, report, is_private=False)
 
 
 def named_lines(text: str) -> list[NamedLine]:

@@ -1,7 +1,5 @@
-"""What a conversation is made of.
-
-A reader of a format gives `Message`s, as they were written, and `conversations` joins them to
-turns. `dialogue.py` writes these as text.
+"""What a conversation is made of: a reader of chats finds `Message`s, as they were written, and
+these become documents of turns.
 """
 
 import contextlib
@@ -10,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from ..document import Turn, without_invisible
+from ..content import Content
+from ..document import Document, Report, Turn, without_invisible
 
 _LONGEST_NAME = 60  # characters
 _PHONE = re.compile(r"\+?\(?\d[\d\s().\u2011\u202f\xa0/-]{5,}\d")
@@ -52,6 +51,29 @@ def conversations(messages: Iterable[Message], silence: float) -> Iterator[list[
 
     if turns:
         yield turns
+
+
+def documents_of_chat(
+    messages: Iterable[Message],
+    content: Content,
+    report: Report,
+    *,
+    is_private: bool = True,
+) -> Iterator[Document]:
+    """The conversations of a chat, each a document. In a private one telephone numbers are left
+    out; messages without text are counted."""
+
+    def written() -> Iterator[Message]:
+        for message in messages:
+            text = clean_text(message.text)
+            if text:
+                yield message._replace(text=without_numbers(text) if is_private else text)
+            else:
+                report.leave_out("messages without text")
+
+    for turns in conversations(written(), content.reading.silence):
+        text = "\n".join(turn.text for turn in turns)
+        yield Document(text, content.source, is_row=True, turns=tuple(turns))
 
 
 def moment_of(date: Any) -> datetime | None:

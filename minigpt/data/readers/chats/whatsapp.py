@@ -17,7 +17,10 @@ from datetime import date, datetime, timedelta
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from .turns import NOTHING, Message
+from ..content import Content
+from ..document import Document, Report
+from ..plain import all_text, read_plain
+from .turns import NOTHING, Message, documents_of_chat
 
 # The beginning of a message, up to the name. All repetitions are short, so that no line takes long.
 _MARKS = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"  # nobody sees them
@@ -43,6 +46,7 @@ _STAMPS = tuple(
     )
 )
 _TIME_ALONE = re.compile(rf"\[(?P<time>{_TIME})(?P<after>{_AFTER})\] ?(?=\*\*)")  # in Markdown
+_OF_SIGNAL = re.compile(r"^\[\d{4}-", re.MULTILINE)
 _DAY = re.compile(r"## .*\d")  # the heading of a day in Markdown
 _LONGEST_STAMP = 120  # characters
 _NAME = re.compile(
@@ -135,8 +139,8 @@ class _Entry(NamedTuple):
     text: str  # with the name, if there is one
 
 
-def kind_of_chat(text: str) -> str | None:
-    """What to call a text if it is a chat of this form, else None.
+def is_chat(text: str) -> bool:
+    """Whether a text is a chat of this form.
 
     A log, or a diary that has a time before each entry, is none: in a chat the same few names come
     back after the times.
@@ -144,14 +148,21 @@ def kind_of_chat(text: str) -> str | None:
     lines = text.splitlines()
     head = [line for line in lines[:_HEAD] if line.strip()]
     begun = [line for line in map(_begun, head) if line is not None]
-    if len(begun) < max(_FEWEST, len(head) / 5):
-        return None
-    entries = _entries(lines)
-    if not entries:
-        return None
-    first = entries[0]
-    is_signal = first.stamp == "[date-" and first.date[:4].isdigit()
-    return "Signal" if is_signal else "WhatsApp"
+    return len(begun) >= max(_FEWEST, len(head) / 5) and bool(_entries(lines))
+
+
+def is_signal(text: str) -> bool:
+    """Whether a text is a chat of Signal."""
+    if _OF_SIGNAL.search(text) is None or not is_chat(text):
+        return False
+    first = _entries(text.splitlines())[0]
+    return first.stamp == "[date-" and first.date[:4].isdigit()
+
+
+def read_chat(content: Content, report: Report) -> Iterator[Document]:
+    """The conversations of a file."""
+    for messages in exports(all_text(content, report)):
+        yield from documents_of_chat(messages, content, report)
 
 
 def looks_like_chat(text: str) -> bool:
@@ -162,6 +173,15 @@ def looks_like_chat(text: str) -> bool:
     found = [match for match in matches if match and len(re.findall(r"\d+", match["stamp"])) >= 3]
     names = Counter(match["name"].strip() for match in found)
     return len(found) >= max(_FEWEST, len(head) / 2) and _are_speakers(names, len(found))
+
+
+def read_unknown_chat(content: Content, report: Report) -> Iterator[Document]:
+    """The text of a chat of a form that is not known, as it is."""
+    report.note(
+        "looks like a chat in a form that is not known: it is read as a text, with its dates, "
+        "names and telephone numbers"
+    )
+    return read_plain(content, report)
 
 
 def exports(text: str) -> Iterator[Iterator[Message]]:
