@@ -31,17 +31,8 @@ _FOLDER = Path(__file__).parent
 WEB = _FOLDER.parent / "web"  # what page and window share
 SCRIPT = _FOLDER / "frame/main.js"
 WORKER = _FOLDER / "model/worker.js"
-STYLE = (
-    WEB / "base.css",
-    WEB / "curve.css",
-    *(
-        _FOLDER / f"style/{name}.css"
-        for name in (
-            "frame", "map", "sheet", "talk", "bars", "draw", "vectors", "feed_forward", "why",
-            "attention", "numbers", "layers", "heads", "learned", "tour",
-        )
-    ),
-)  # fmt: skip
+_SHEETS = ("frame", "map", "sheet", "talk", "bars", "draw", "why", "attention", "views")
+STYLE = (WEB / "base.css", WEB / "curve.css", *(_FOLDER / f"style/{name}.css" for name in _SHEETS))
 STRINGS = (WEB / "strings.json", _FOLDER / "strings.json")
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (
@@ -76,7 +67,7 @@ def build_page(
     model, packed = page_model(found, title, weights, text_name)
 
     script = bundle(SCRIPT)
-    style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in STYLE)
+    style = _style()
     parts = {
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
         "style": style,
@@ -230,6 +221,12 @@ def _both_cases(pattern: str) -> str:
             cases += "ſ"
         result += cases if is_in_class else f"[{cases}]"
     return result
+
+
+def _style() -> str:
+    """The style sheets as one, without comments and indentation."""
+    sheets = "\n".join(sheet.read_text(encoding="utf-8") for sheet in STYLE)
+    return re.sub(r"/\*.*?\*/\n?|^ +", "", sheets, flags=re.DOTALL | re.MULTILINE)
 
 
 def strings() -> dict[str, dict[str, str]]:

@@ -5,11 +5,21 @@ import { button, byId, fill, h, lastAsked } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, fact, largestFirst, probabilities } from "../basics/numbers.js";
-import { ask, model } from "../text/client.js";
-import { changed, headsOff, isOff, offKey, onChange, openView, state, switchHead, windowOf } from "../text/state.js";
+import { ask, askAndHear, model } from "../text/client.js";
+import {
+  changed,
+  headOf,
+  headsOff,
+  isOff,
+  offKey,
+  onChange,
+  openView,
+  state,
+  switchHead,
+  windowOf,
+} from "../text/state.js";
 import { firstUnread, tokenName, write } from "../text/writing.js";
 import { openPanel } from "./bottom_sheet.js";
-import { findExample } from "./tour_example.js";
 
 const STEPS = [guessStep, tokensStep, surpriseStep, attentionStep, headStep];
 const OPTIONS = 5; // words to guess from
@@ -17,6 +27,10 @@ const SHORTEST = 12; // tokens of a text that has an example
 const TO_WRITE = 40; // tokens, where it is shorter
 const BEFORE = 60; // characters of the text before the word to guess
 const SURE = 60; // percent, at first
+const PLACES = 12; // that are tried for an example, the best predicted first
+const HEADS = 4; // that are tried at each place: those that add the most to the token's logit
+const TIME = 6000; // milliseconds, after which the best example so far is taken
+const EARLIEST = 4; // tokens that should be there before the example
 
 const drawing = lastAsked();
 let box; // the element
@@ -222,4 +236,52 @@ async function headStep({ example }, isNew) {
     h("p", {}, ...say(isOff(layer, head) ? "tour.isOff" : "tour.isOn", { ...values, now })),
     h("p", {}, button(label, toggle, { id: "tour-switch", "data-key": "tour-switch", className: "main" })),
   ];
+}
+
+// The example: the token of the text on view for which a single head does the most
+
+/** {place, token, name, layer, head, effect}: a token, a head with its name, and by how much the token's probability
+ * falls without it. Null if the text is too short, or if `isOver()` says that nobody waits any more. */
+async function findExample(isOver) {
+  const { text } = state;
+  const until = performance.now() + TIME;
+  let best = null;
+
+  for (const place of likelyPlaces(text)) {
+    const found = await largestEffect(place, text.ids[place]);
+    if (isOver() || state.text !== text) return null;
+    if (found && (best === null || found.effect > best.effect)) best = found;
+    if (performance.now() > until) break;
+  }
+  return best;
+}
+
+/** The places of words that the model found likely: there something in the text told it. */
+function likelyPlaces({ ids, pieces, bits, hidden }) {
+  const places = ids.map((_, i) => i).slice(hidden + EARLIEST);
+  const withLetters = places.filter((i) => /\p{L}/u.test(pieces[i]) && Number.isFinite(bits[i]));
+  withLetters.sort((a, b) => bits[a] - bits[b]);
+  return withLetters.slice(0, PLACES);
+}
+
+/** The head without which the token at a place would lose the most probability, of those that add the most to it. */
+async function largestEffect(place, token) {
+  const { ids } = windowOf(place);
+  let probability = null;
+  const heads = {};
+
+  await new Promise((resolve, reject) => {
+    const hear = (found) => {
+      probability ??= found.probability;
+      Object.assign(heads, found.heads);
+      if (Object.keys(heads).length >= HEADS) resolve();
+    };
+    askAndHear(hear, "explain", ids, token, headsOff()).then(resolve, reject);
+  });
+
+  const [first] = Object.entries(heads).sort((a, b) => a[1] - b[1]);
+  if (!first || probability === null) return null;
+
+  const [name, without] = first;
+  return { place, token, name, ...headOf(name), effect: probability - without };
 }

@@ -5,8 +5,7 @@ import { byId, fill, h } from "../../web/dom.js";
 import { say } from "../../web/strings.js";
 import { model, tokenizer } from "./client.js";
 import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "./edit.js";
-import { followingEnd } from "./following.js";
-import { addLook, drawLooks, tokenElement } from "./spans.js";
+import { addLook, drawLooks, followingEnd, tokenElement } from "./spans.js";
 import { state, subject } from "./state.js";
 import { firstUnread, READ } from "./writing.js";
 

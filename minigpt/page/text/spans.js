@@ -1,8 +1,10 @@
 // The spans of the text's tokens, on the sheet or in the talk, whichever is in sight: where each is, and how it looks.
+// And the end of the text, which stays in sight while it grows.
 
 import { state, subject } from "./state.js";
 
 const MOST_BITS = 10; // as dark as it gets: less likely than one in a thousand
+const NEAR = 40; // pixels from the end at which what is shown follows what is written
 const looks = {}; // name of a look -> what shows the text there
 
 /** @typedef {{layer: Element, room: Element, hand: Element, paper: Element, draw: () => void,
@@ -81,4 +83,24 @@ function toggle(span, name, isOn) {
 
   span[name] = isOn;
   span.classList.toggle(name, isOn);
+}
+
+/** Follow the end of what scrolls in `paper`, also when one of its contents or itself gets another size.
+ * @returns {{follow: () => void, show: () => void}} what to do when the text has grown, and to come back to its end */
+export function followingEnd(paper, content) {
+  let follows = true;
+
+  function follow() {
+    if (follows) paper.scrollTop = paper.scrollHeight;
+  }
+
+  function show() {
+    follows = true;
+    follow();
+  }
+
+  const isNearEnd = () => paper.scrollTop + paper.clientHeight > paper.scrollHeight - NEAR;
+  paper.addEventListener("scroll", () => (follows = isNearEnd()), { passive: true });
+  for (const element of [paper, content]) new ResizeObserver(follow).observe(element);
+  return { follow, show };
 }

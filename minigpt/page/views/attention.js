@@ -9,7 +9,7 @@ import { tokenName } from "../text/writing.js";
 import { drawStrip } from "./arcs.js";
 import { rowName } from "./bars.js";
 import { explained, mostLookedAt } from "./explaining.js";
-import { headRole, measureHeads } from "./head_names.js";
+import { headRole, measureHeads } from "./heads.js";
 import { makeTriangle } from "./triangle.js";
 import { nothingBefore } from "./why.js";
 

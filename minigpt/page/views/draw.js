@@ -11,8 +11,7 @@ import { set } from "../text/settings.js";
 import { changed, headsOff, offKey, state, subject } from "../text/state.js";
 import { branch, tokenName } from "../text/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
-import { makeSlowDraw } from "./slow_draw.js";
-import { layPieces, lyingAt } from "./strip.js";
+import { layPieces, lyingAt, makeSlowDraw } from "./strip.js";
 
 const BARS = 12;
 // The settings that a draw depends on.

@@ -1,17 +1,20 @@
-// Heads off: switched off here, a head is off for the whole page. The view compares the model without them with
-// the whole one, for this token.
+// The heads: what each does, if that is known, and the view that switches them off for the whole page. It compares the
+// model without them with the whole one, for this token.
 
 import { button, fill, h, inGrid, lastAsked, roving } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
-import { chance, divergence, fact, largest, largestFirst, probabilities } from "../basics/numbers.js";
+import { chance, divergence, fact, largest, largestFirst, percent, probabilities } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
-import { allHeadsOn, headNumber, offNames, state, subject, switchHead } from "../text/state.js";
+import { allHeadsOn, changed, headNumber, offNames, state, subject, switchHead } from "../text/state.js";
 import { rewrite, tokenName } from "../text/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
-import { headName, measureHeads } from "./head_names.js";
 
 const COMPARED = 8;
+const NAMED = 0.25; // a head is named after what takes at least this share of its attention
+
+let isMeasured = false; // whether somebody has asked what the heads do
+let headScores = null; // by layer and head, once that is known
 
 export const headsView = {
   id: "heads",
@@ -129,4 +132,39 @@ function comparedBars({ whole, less }, { place, token }) {
     return bar("li", { id, outline: whole[id], filled: less[id], most }, figures, { className });
   });
   return [barHeads(all, without), h("ol", { className: "bars" }, items)];
+}
+
+// What heads do
+
+/** What a head does on random tokens that come twice, and how much of its attention; empty if nothing stands out. */
+export function headName(layer, head) {
+  const best = bestScore(layer, head);
+  return best ? string("headNames.tested", { role: headRole(layer, head), share: percent(best[1]) }) : "";
+}
+
+/** The same without the score. */
+export function headRole(layer, head) {
+  const best = bestScore(layer, head);
+  return best ? string(`headNames.${best[0]}`) : "";
+}
+
+/** Measure the heads, if that has not been done; the page is drawn again then. */
+export function measureHeads() {
+  if (isMeasured) return;
+
+  isMeasured = true;
+  const keep = (scores) => {
+    headScores = scores;
+    changed();
+  };
+  // Without names the heads have their numbers alone.
+  ask("headScores").then(keep, () => {});
+}
+
+function bestScore(layer, head) {
+  if (headScores === null) return null;
+
+  const scores = Object.entries(headScores[layer][head]);
+  const best = scores.reduce((a, b) => (b[1] > a[1] ? b : a));
+  return best[1] >= NAMED ? best : null;
 }

@@ -83,5 +83,8 @@ function levelsOf(bits) {
   const span = Math.max(...bits) - Math.min(...bits);
   const step = LEVEL_STEPS.find((one) => span / one < MOST_LEVELS) ?? LEVEL_STEPS.at(-1);
   const first = Math.floor(Math.min(...bits) / step);
-  return Array.from({ length: MOST_LEVELS + 2 }, (_, i) => step * (first + i)).map((level) => [level, number(level, 2)]);
+  return Array.from({ length: MOST_LEVELS + 2 }, (_, i) => step * (first + i)).map((level) => [
+    level,
+    number(level, 2),
+  ]);
 }

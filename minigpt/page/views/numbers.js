@@ -9,7 +9,7 @@ import { ask, model } from "../text/client.js";
 import { changed, headNumber, isOff, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
-import { headRole } from "./head_names.js";
+import { headRole } from "./heads.js";
 import { nothingBefore } from "./why.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights

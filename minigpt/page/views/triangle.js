@@ -8,7 +8,7 @@ import { fact, percent } from "../basics/numbers.js";
 import { ask, model } from "../text/client.js";
 import { changed, headNumber, state } from "../text/state.js";
 import { rowName } from "./bars.js";
-import { headName } from "./head_names.js";
+import { headName } from "./heads.js";
 
 const IN_TABLE = 24; // tokens
 const IN_SCALE = [0, 0.05, 0.25, 0.5, 1]; // weights in the legend

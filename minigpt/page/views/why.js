@@ -10,7 +10,7 @@ import { tokenName } from "../text/writing.js";
 import { makeArcs, pick, pickedPart } from "./arcs.js";
 import { rowName } from "./bars.js";
 import { explained, mostLookedAt } from "./explaining.js";
-import { headRole, measureHeads } from "./head_names.js";
+import { headRole, measureHeads } from "./heads.js";
 
 const LITTLE = 0.2; // bits: a word that changes less has hardly mattered
 const SHOWN_CAUSES = 12; // parts and words, until all are asked for
