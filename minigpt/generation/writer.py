@@ -156,13 +156,14 @@ class Writer:
         `processors` are those of :meth:`stream`."""
         ids = self.tokenizer.encode(prompt)
         read = ids or [self.first_token()]
+        bias = self.bias
         chain = None
         if processors:
-            chain = ProcessorChain(processors, read, config.samples, self.bias)
+            chain = ProcessorChain(processors, read, config.samples, bias)
 
         return self.write(
             Window(self.engine, read, config.samples),
-            TokenSampler(config, self.bias, ids),
+            TokenSampler(config, bias, ids),
             config,
             log_probabilities=log_probabilities,
             alternatives=alternatives,

@@ -16,10 +16,8 @@ class Counting:
     """Adds `counting_bits_per_byte` and `counted_tokens` to the figures."""
 
     only_reports = True
-
-    def __init__(self) -> None:
-        self._at = _AT  # a share of the training
-        self._is_done = False
+    _at = _AT  # when it counts, as a share of the training
+    _is_done = False
 
     def on_start(self, trainer: Training, figures: dict[str, Any]) -> None:
         """Decide when to count: before the next evaluation, with which a resumed training may

@@ -1,7 +1,6 @@
 """What `train` tells of a run when it ends: the loss, how good that is, what to do next."""
 
 import math
-import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +17,9 @@ from ..system.shown import plural
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command
 from .report import called
+from .samples import first_words
 
 if TYPE_CHECKING:
-    from ..data.batches import Dataset
     from ..training.trainer import Trainer
 
 _LEARNED_BY_HEART = 0.8  # of the steps: a loss that was lowest before this has risen since
@@ -147,13 +146,6 @@ def beside_counting(best: float, counting: float, counted_tokens: int, text_leng
     if saved > -0.005:
         return f"{gives}: the model is about as good"
     return f"{gives}: the model is not as good yet"
-
-
-def first_words(dataset: "Dataset") -> str:
-    """The beginning of the first line that has letters or digits, to try as a prompt."""
-    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
-    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
-    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
 
 
 def say_interrupted(folder: Path, is_saved: bool) -> None:

@@ -20,8 +20,7 @@ from ..tokenizer import load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
 from ..training.messages import clock, progress_bar, say
-from ..training.precision import resolved
-from ..training.setup import check_batch
+from ..training.setup import check_batch, resolved
 from .draft import training_seconds
 from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import count_workers

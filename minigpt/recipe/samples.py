@@ -3,6 +3,7 @@ journal. Whoever reads them sees the model learn.
 """
 
 import re
+import textwrap
 import time
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPT_NAME
+from ..data.batches import Dataset
 from ..generation.torch_gpt import network_name
 from ..generation.writer import Writer
 from ..measure.copied import writer_of
@@ -17,7 +19,6 @@ from ..system.networks import evaluating
 from ..system.shown import plural, visible
 from ..training.callbacks import Figures, Training
 from ..training.messages import say_text_of_a_model
-from .result import first_words
 
 _TOKENS_OF_EVALUATION = 80
 _TOKENS = 60  # of each other text
@@ -48,11 +49,9 @@ class Samples:
     """
 
     only_reports = True
-
-    def __init__(self) -> None:
-        self._beginning = ""
-        self._known_words: set[str] | None = None
-        self._next = 0.0  # when the next text is due, in seconds since the start
+    _beginning = ""
+    _known_words: set[str] | None = None
+    _next = 0.0  # when the next text is due, in seconds since the start
 
     def on_start(self, trainer: Training, figures: Figures) -> None:
         journal = trainer.folder.journal
@@ -151,6 +150,13 @@ def _usual_prompt(trainer: Training) -> str:
     if origin.text is None or origin.text.only is None or origin.dialogue is None:
         return ""
     return origin.dialogue.opening(origin.dialogue.find(origin.text.only))
+
+
+def first_words(dataset: Dataset) -> str:
+    """The beginning of the first line that has letters or digits, to try as a prompt."""
+    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
+    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
+    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
 
 
 def check_sample_prompt(trainer: Training) -> None:

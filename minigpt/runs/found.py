@@ -60,6 +60,7 @@ def load_run(
     check_is_gpt(folder)
     gpt_config = config.gpt
 
+    path = weights_file(folder, step)
     own_tokenizer = tokenizer_of(folder, tokenizer)
     found = own_tokenizer.vocab_size
     said = gpt_config.vocab_size
@@ -67,7 +68,6 @@ def load_run(
         problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
         raise UserError(f"{folder / TOKENIZER} has {problem}")
 
-    path = weights_file(folder, step)
     glass = make_glass(gpt_config, read_weights(path), path)
     return FoundModel(folder, glass, own_tokenizer, config, step)
 

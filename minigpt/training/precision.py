@@ -3,7 +3,6 @@
 import contextlib
 import math
 import timeit
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -47,22 +46,6 @@ def fastest_on_gpu(device: torch.device) -> Precision:
         return "bfloat16"
     has_units = torch.cuda.get_device_capability(device) >= (7, 0)
     return "float16" if has_units else "float32"
-
-
-def resolved(config: TrainConfig, device: torch.device, is_gpt: bool = True) -> TrainConfig:
-    """The config with the device and the precision that "auto" means here, so that a resumed run
-    continues alike.
-
-    A network that is no `GPT` is not known to work compiled or in bfloat16: it is trained that way
-    only if the config names it.
-    """
-    name = device.type if config.device == "auto" else config.device
-    config = replace(config, device=name)
-    if not is_gpt:
-        precision = "float32" if config.precision == "auto" else config.precision
-        compile = "off" if config.compile == "auto" else config.compile
-        return replace(config, precision=precision, compile=compile)
-    return replace(config, precision=choose_precision(config.precision, device))
 
 
 def dtype_of(config: TrainConfig) -> torch.dtype:

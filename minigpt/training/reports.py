@@ -77,9 +77,7 @@ class Progress:
     """A callback that prints on standard error."""
 
     only_reports = True
-
-    def __init__(self) -> None:
-        self._bar: tqdm | None = None
+    _bar: tqdm | None = None
 
     def on_start(self, trainer: Training, figures: Figures) -> None:
         self._bar = bar(total=100, bar_format="{percentage:3.0f}%|{bar}| {desc}")
@@ -177,9 +175,7 @@ class Picture:
     """A callback that draws what the files of the run say, now and then and at the end."""
 
     only_reports = True
-
-    def __init__(self) -> None:
-        self._drawn = -math.inf  # when, in time.monotonic's seconds
+    _drawn = -math.inf  # when, in time.monotonic's seconds
 
     def on_evaluation(self, trainer: Training, figures: Figures) -> None:
         is_last = figures["done"] >= 1.0

@@ -18,7 +18,7 @@ from ..model import GPT
 from ..system.networks import evaluating, same_modes, unwrapped
 from . import distributed, workers
 from .callbacks import check_callbacks
-from .precision import resolved
+from .precision import choose_precision
 
 _CONTEXT_LENGTH = 256  # of a network that does not say how far back it looks
 
@@ -47,6 +47,22 @@ def config_for(model: nn.Module, config: TrainConfig) -> tuple[TrainConfig, torc
     if not stays:
         device = distributed.device_of_rank(config.device)
     return resolved(config, device, is_gpt=type(model) is GPT), device
+
+
+def resolved(config: TrainConfig, device: torch.device, is_gpt: bool = True) -> TrainConfig:
+    """The config with the device and the precision that "auto" means here, so that a resumed run
+    continues alike.
+
+    A network that is no `GPT` is not known to work compiled or in bfloat16: it is trained that way
+    only if the config names it.
+    """
+    name = device.type if config.device == "auto" else config.device
+    config = replace(config, device=name)
+    if not is_gpt:
+        precision = "float32" if config.precision == "auto" else config.precision
+        compile = "off" if config.compile == "auto" else config.compile
+        return replace(config, precision=precision, compile=compile)
+    return replace(config, precision=choose_precision(config.precision, device))
 
 
 def context_length_of(model: nn.Module, given: int | None) -> int:

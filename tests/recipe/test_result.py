@@ -11,7 +11,8 @@ import pytest
 from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
-from minigpt.recipe.result import first_words, say_result
+from minigpt.recipe.result import say_result
+from minigpt.recipe.samples import first_words
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.folder import RunFolder
 
