@@ -79,8 +79,8 @@ def begin_run(
 
     `files` are further text files by their names. UserError if the place is not free.
     """
-    texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_run_json()}
     with new_folder(out) as folder:
+        texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_run_json()}
         save_weights(model, folder / WEIGHTS, begun_with=[*texts, WEIGHTS])
         for name, text in texts.items():
             write_text(text, folder / name)
@@ -120,7 +120,8 @@ def check_free(out: Path) -> None:
         raise UserError(f"{problem}; {other}", kind="setting")
     if not is_utf8(str(out)):  # safetensors opens no such file
         raise UserError(f"the name {str(out)!a} is not UTF-8; {other}", kind="setting")
-    remove_untrained(out)
+    if out.is_dir():
+        remove_untrained(out)
     if (out / CHECKPOINT).is_dir():
         raise UserError(
             f"{out} already holds a run; {other}, or continue it with --resume",
