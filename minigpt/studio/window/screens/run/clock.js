@@ -58,7 +58,7 @@ export function makeClock(record, look) {
     again: () => button(string("learning.again"), () => ask("go-on"), { className: "main" }),
     write: () => button(string("learning.write"), () => look("try")),
     details: () => button(string("learning.details"), showDetails, { "aria-expanded": String(!details.hidden) }),
-    home: () => h("a", { href: "/", className: "pressed" }, string("header.home")),
+    home: () => h("a", { href: "/", className: "button" }, string("header.home")),
   };
 
   function showDetails({ currentTarget }) {
