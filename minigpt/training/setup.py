@@ -145,8 +145,12 @@ def undisturbed(model: nn.Module, config: TrainConfig) -> Iterator[None]:
     """Within, a model is trained, by workers if the config says so. Afterwards the caller's random
     numbers go on as before, torch has as many threads, and each part of the model is in its mode.
     """
-    workers_of_config = workers.team(workers.number_for(model, config))
-    with same_random_numbers(), same_modes(model), threads_of(config), workers_of_config:
+    with (
+        same_random_numbers(),
+        same_modes(model),
+        threads_of(config),
+        workers.team(workers.number_for(model, config)),
+    ):
         yield
 
 
