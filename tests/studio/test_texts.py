@@ -44,7 +44,7 @@ def _names(folder: Path) -> list[str]:
 
 def _left(folder: Path) -> list[str]:
     """What lies beside the files of a text that does not belong there."""
-    known = {"files", "text.json", "settings.json"}
+    known = {"files", "names.jsonl", "text.json", "settings.json"}
     return [path.name for path in folder.iterdir() if path.name not in known]
 
 

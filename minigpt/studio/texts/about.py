@@ -4,11 +4,20 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from ...system.json_objects import read_object
+from ...system.json_objects import read_lines, read_object
 from ..answers import Refusal
 from ..settings import describe_settings
 from ..workspace import Workspace
-from .folder import ABOUT, chosen_settings, is_readable, plans_now, reading_now, statuses
+from .folder import (
+    ABOUT,
+    FILES,
+    NAMES,
+    chosen_settings,
+    is_readable,
+    plans_now,
+    reading_now,
+    statuses,
+)
 
 _NOT_WHOLE = ("parts", "inside")  # kinds of what was left out of a file that was read
 _OF_READING = (
@@ -86,17 +95,17 @@ def _read(folder: Path) -> tuple[Told, list[Told]]:
         raise Refusal(404, "This text is not here any more.", kind="text_gone")
 
     there = statuses(folder)
-    shown = about.get("shown", {})
-    order = {kept: number for number, kept in enumerate(shown)}
+    sent = {row.get("kept"): str(row.get("name")) for row in read_lines(folder / NAMES)}
+    names = {kept: name for kept, name in sent.items() if kept in there}
+    names |= {kept: kept for kept in sorted(there.keys() - names.keys())}
     files = [
-        {"name": shown.get(kept, kept), "kept": kept, "size": there[kept].st_size}
-        for kept in sorted(there, key=lambda kept: (order.get(kept, len(order)), kept))
+        {"name": name, "kept": kept, "size": there[kept].st_size} for kept, name in names.items()
     ]
     told = {
         "id": folder.name,
         "name": about.get("name"),
         "size": sum(file["size"] for file in files),
-        "changed": (folder / ABOUT).stat().st_mtime,
+        "changed": (folder / FILES).stat().st_mtime,
     }
     return told, files
 

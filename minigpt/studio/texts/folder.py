@@ -1,8 +1,9 @@
 """What lies in texts/ID, and how it is written: by the studio, and by the two programs that it
 starts there.
 
-    text.json       what the text is called, and the names with which its files were sent
+    text.json       what the text is called
     files/          the files, under safe names
+    names.jsonl     the names with which they were sent, in the order in which they came
     .arriving-...   the file that is just being received
     settings.json   the settings that somebody chose
     reading.json    what reading.py has found in the files
@@ -23,6 +24,7 @@ from ..settings import reading_fields
 
 ABOUT = "text.json"
 FILES = "files"
+NAMES = "names.jsonl"
 SETTINGS = "settings.json"
 READING = "reading.json"
 PLANS = "plans.json"
@@ -53,6 +55,13 @@ def write_json(value: dict[str, Any], path: Path) -> None:
             file.write(to_json(value))
 
     replace(path, write)
+
+
+def append_row(row: dict[str, Any], path: Path) -> None:
+    """Add a row to a file, which is made if it is not there. Half a row before it stays alone."""
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _FILE_MODE)
+    with open(opened, "a", encoding="utf-8") as file:
+        file.write(f"\n{to_json(row)}\n")
 
 
 def kept_files(folder: Path) -> list[Path]:

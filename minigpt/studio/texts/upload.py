@@ -4,11 +4,12 @@ A file is written beside the others, and is one of the text when it is whole. It
 name that is safe on every system; the name that it was sent with is only shown.
 """
 
+import os
 import secrets
 import shutil
 import threading
 import unicodedata
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...system.json_objects import read_object
 from ...system.platforms import rename
 from ..answers import Refusal
 from ..workspace import Workspace, safe_name
-from .folder import ABOUT, FILES, make_folder, open_new, statuses, write_json
+from .folder import ABOUT, FILES, NAMES, append_row, make_folder, open_new, statuses, write_json
 
 _MOST_BYTES = 2_000_000_000  # of all files of a text together
 _MOST_FILES = 2_000  # of a text
@@ -41,7 +42,7 @@ def create(workspace: Workspace) -> Path:
     folder = workspace.texts / secrets.token_hex(6)
     make_folder(folder)
     make_folder(folder / FILES)
-    write_json({"name": "", "shown": {}}, folder / ABOUT)
+    write_json({"name": ""}, folder / ABOUT)
     return folder
 
 
@@ -65,10 +66,7 @@ def remove_file(folder: Path, kept: str) -> None:
     with _changing:
         if kept not in statuses(folder):
             raise Refusal(404, "There is no such file in this text.")
-        about = read_object(folder / ABOUT)
-        about.get("shown", {}).pop(kept, None)
         (folder / FILES / kept).unlink()
-        write_json(about, folder / ABOUT)
 
 
 def delete(folder: Path) -> None:
@@ -98,13 +96,9 @@ async def receive(folder: Path, name: str, parts: AsyncIterator[bytes], expected
     `expected` is how many they will be, if that is known: what has no place is refused at once. If
     they end too early or become too many, or the disk is full, nothing is left of them.
     """
-    room = await run_in_threadpool(_room, folder)
-    if expected > room:
-        raise _too_large()
-    await run_in_threadpool(_check_free, folder, expected)
-
     arriving = _new_name(folder)
     try:
+        room = await run_in_threadpool(_check_place, folder, expected)
         await _store(parts, arriving, room)
         return await run_in_threadpool(_keep, folder, name, arriving)
     except FileNotFoundError:  # somebody has deleted the text
@@ -118,9 +112,17 @@ def _new_name(folder: Path) -> Path:
     return folder / f"{_ARRIVING}{secrets.token_hex(6)}"
 
 
-def _room(folder: Path) -> int:
-    """How many bytes one more file of a text may have. A Refusal if it has enough files."""
-    there = statuses(folder)
+def _check_place(folder: Path, coming: int) -> int:
+    """How many bytes a file that comes may have. A Refusal if there is no place for `coming`."""
+    room = _room(statuses(folder))
+    if coming > room:
+        raise _too_large()
+    _check_free(folder, coming)
+    return room
+
+
+def _room(there: Mapping[str, os.stat_result]) -> int:
+    """How many bytes one more file may have. A Refusal if the text has enough files."""
     if len(there) >= _MOST_FILES:
         most = f"{_MOST_FILES:,}"
         raise Refusal(413, f"A text can have {most} files.", kind="many_files", most=most)
@@ -172,14 +174,15 @@ def _keep(folder: Path, name: str, arriving: Path) -> str:
         about = read_object(folder / ABOUT)
         if not about:
             raise _gone()
-        if arriving.stat().st_size > _room(folder):  # others have come meanwhile
+        there = statuses(folder)
+        if arriving.stat().st_size > _room(there):  # others have come meanwhile
             raise _too_large()
 
-        kept = _free_name(name, statuses(folder))
+        kept = _free_name(name, there)
         shown = "".join(sign for sign in name if sign.isprintable())[:_MOST_SHOWN] or kept
-        about["name"] = about["name"] or _name_of(name)
-        about["shown"] = {**about.get("shown", {}), kept: shown}
-        write_json(about, folder / ABOUT)
+        append_row({"kept": kept, "name": shown}, folder / NAMES)
+        if not about["name"]:
+            write_json({"name": _name_of(name)}, folder / ABOUT)
         rename(arriving, folder / FILES / kept)
     return kept
 
