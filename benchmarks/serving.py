@@ -1,15 +1,21 @@
 """Serving: what batching gives, and how a server fares with 100 streams at once.
 
-python benchmarks/serving.py [--sizes 1M 12M] [--streams 100]. First the engine alone, with batches
-of 1 to 64 texts of different lengths; then a server in a process of its own: streams one after the
-other, and all at once, each with a seed of its own and the text that it gave alone. Meanwhile
-another process asks for /health ten times a second, which has to take less than 50 ms. Then the
-same model in a plain transformers loop behind the same framework. Figures go to
+python benchmarks/serving.py [--sizes 1M base 12M] [--streams 100]. First the engine alone, with
+batches of 1 to 64 texts of different lengths; then a server in a process of its own: streams one
+after the other, and all at once, each with a seed of its own and the text that it gave alone.
+Meanwhile another process asks for /health ten times a second, which has to take less than 50 ms.
+Then the same model in a plain transformers loop behind the same framework. Figures go to
 benchmarks/results/serving.json too.
+
+python benchmarks/serving.py --before CHECKOUT [--rounds 5]. The servers of another checkout and of
+this one in turns, round after round: 1, 8, 40 and 100 streams, /health beside each, and the
+requests of an evaluation harness. Printed are medians, lowest and highest, and how many times as
+fast this checkout is: the median over the rounds of that ratio.
 """
 
 import argparse
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -31,9 +37,17 @@ import numpy as np
 from generation import RESULTS, SIZES, make_models
 
 import minigpt
+from minigpt.config import GPTConfig
 from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.runs.base import base_folder
+from minigpt.runs.folder import read_config
 
 TOKENS = 100
+ROOT = Path(__file__).parent.parent
+COMMAND = "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
+BASE = "base"  # a model with random weights as large as the base
+STREAMS = (1, 8, 40, 100)  # at once, of two checkouts
+SCORED = 60  # tokens of a text that a harness sends, and how many of these texts it sends
 if "MINIGPT_PORT" not in os.environ:  # a free one, lest another server answers; for children too
     with socket.create_server(("127.0.0.1", 0)) as free:
         os.environ["MINIGPT_PORT"] = str(free.getsockname()[1])
@@ -43,8 +57,10 @@ PORT = int(os.environ["MINIGPT_PORT"])
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["1M", "12M"])
+    parser.add_argument("--sizes", nargs="+", choices=[*SIZES, BASE], default=["1M", "12M"])
     parser.add_argument("--streams", type=int, default=100)
+    parser.add_argument("--before", type=Path, help="another checkout, to compare with")
+    parser.add_argument("--rounds", type=int, default=5, help="of both checkouts")
     parser.add_argument("--plain", help=argparse.SUPPRESS)
     parser.add_argument("--watch", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -57,19 +73,19 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for size in given.sizes:
-            make_models(Path(folder, size), SIZES[size])
+            make_models(Path(folder, size), shape_of(size))
             run = Path(folder, size, "run")
+            if given.before:
+                rows += compare(run, size, [given.before, ROOT], given.rounds)
+                continue
             rows += [{"size": size, **row} for row in batches(minigpt.load(run).glass)]
-            code = (
-                "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
-            )
-            ours = [sys.executable, "-c", code, str(run), "--port", str(PORT)]
-            rows.append({"size": size, **asyncio.run(load(ours, given.streams))})
+            rows.append({"size": size, **asyncio.run(load(ours(run), given.streams))})
             print("transformers, one text after the other")
             plainly = [sys.executable, __file__, "--plain", str(Path(folder, size, "transformers"))]
             rows.append({"size": size, "plain": True, **asyncio.run(load(plainly, 10))})
+    name = "serving_before.json" if given.before else "serving.json"
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "serving.json").write_text(json.dumps(rows, indent=2) + "\n")
+    (RESULTS / name).write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def batches(glass: NumpyGPT, steps: int = 15) -> list[dict[str, Any]]:
@@ -89,26 +105,47 @@ def batches(glass: NumpyGPT, steps: int = 15) -> list[dict[str, Any]]:
     return rows
 
 
+def shape_of(size: str) -> GPTConfig:
+    """The shape of a model by its name in the tables."""
+    if size != BASE:
+        return SIZES[size]
+    shape = read_config(base_folder()).model
+    assert shape is not None
+    return shape
+
+
+def ours(run: Path) -> list[str]:
+    """The command that serves a run."""
+    return [sys.executable, "-c", COMMAND, str(run), "--port", str(PORT)]
+
+
+@contextlib.asynccontextmanager
+async def served(command: list[str], tree: Path = ROOT) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the server that the command starts, with the package of a checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(tree.resolve())}
+    server = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
+    # Before the server closes a connection that nothing comes on, which takes 5 seconds.
+    limits = httpx2.Limits(max_connections=None, keepalive_expiry=1)
+    url = f"http://127.0.0.1:{PORT}"
+    try:
+        async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as client:
+            while not await is_well(client):
+                assert server.poll() is None, "the server does not start"
+                await asyncio.sleep(0.02)
+            yield client
+    finally:
+        server.terminate()
+        server.wait()
+
+
 async def load(command: list[str], streams: int) -> dict[str, Any]:
     """The streams one after the other, then all at once, of the server that the command starts."""
     start = time.perf_counter()
-    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    limits = httpx2.Limits(max_connections=None)
-    url = f"http://127.0.0.1:{PORT}"
-    async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as client:
-        while not await is_well(client):
-            assert server.poll() is None, "the server does not start"
-            await asyncio.sleep(0.02)
+    async with served(command) as client:
         ready = time.perf_counter() - start
         alone = [await stream(client, seed) for seed in range(streams)]
         one = statistics.median(TOKENS / seconds for _, _, seconds in alone)
-        watching = start_watching()
-        start = time.perf_counter()
-        found = await asyncio.gather(*(stream(client, seed) for seed in range(streams)))
-        seconds = time.perf_counter() - start
-        waits = json.loads(watching.communicate()[0])
-    server.terminate()
-    server.wait()
+        found, seconds, waits = await at_once(client, streams)
     wrong = sum(text != lone for (text, *_), (lone, *_) in zip(found, alone, strict=True))
     firsts = sorted(first for _, first, _ in found)
     row = {
@@ -125,6 +162,83 @@ async def load(command: list[str], streams: int) -> dict[str, Any]:
     }
     print("\n".join(f"  {name:20}{value:10,.3f}" for name, value in row.items()), flush=True)
     return row
+
+
+async def at_once(
+    client: httpx2.AsyncClient, streams: int
+) -> tuple[list[tuple[str, float, float]], float, list[float]]:
+    """So many streams at once; the seconds that they took together, and those of each /health."""
+    watching = start_watching()
+    start = time.perf_counter()
+    found = await asyncio.gather(*(stream(client, seed) for seed in range(streams)))
+    seconds = time.perf_counter() - start
+    waits = json.loads(watching.communicate()[0])
+    return list(found), seconds, waits
+
+
+# Two checkouts
+
+
+def compare(run: Path, size: str, trees: list[Path], rounds: int) -> list[dict[str, Any]]:
+    """The servers of two checkouts in turns; what each of them measured in each round."""
+    found: list[list[dict[str, float]]] = [[], []]
+    for i in range(rounds):
+        order = (0, 1) if i % 2 == 0 else (1, 0)
+        for which in order:
+            found[which].append(asyncio.run(measured(ours(run), trees[which])))
+
+    rows = []
+    print(f"{size}: before, now, how many times as fast now", flush=True)
+    for name in found[0][0]:
+        before, now = ([row[name] for row in of_tree] for of_tree in found)
+        is_time = name.startswith("health")
+        ratios = [a / b if is_time else b / a for a, b in zip(before, now, strict=True)]
+        print(f"  {name:28}{spread(before)}{spread(now)}{spread(ratios)}", flush=True)
+        rows.append({"size": size, "name": name, "before": before, "now": now, "ratios": ratios})
+    return rows
+
+
+def spread(values: list[float]) -> str:
+    """The median, the lowest and the highest."""
+    low, median, high = min(values), statistics.median(values), max(values)
+    return f"{median:10,.4g} ({low:,.4g} - {high:,.4g})".ljust(36)
+
+
+async def measured(command: list[str], tree: Path) -> dict[str, float]:
+    """What the server of a checkout does: tokens a second, seconds of /health, texts a second."""
+    row = {}
+    async with served(command, tree) as client:
+        await stream(client, 0)  # not before everything is loaded
+        for streams in STREAMS:
+            times = max(16 // streams, 1)  # one stream alone is over soon
+            runs = [await at_once(client, streams) for _ in range(times)]
+            waits = [wait for _, _, waits in runs for wait in waits]
+            assert all(text for texts, _, _ in runs for text, _, _ in texts), "a text is lost"
+            seconds = sum(seconds for _, seconds, _ in runs)
+            row[f"{streams} streams, tokens/s"] = times * streams * TOKENS / seconds
+            row[f"health beside {streams}, median"] = statistics.median(waits)
+            row[f"health beside {streams}, slowest"] = max(waits)
+
+        for together in (1, 8):
+            start = time.perf_counter()
+            for first in range(0, SCORED, together):
+                asked = (score(client, seed) for seed in range(first, first + together))
+                await asyncio.gather(*asked)
+            seconds = time.perf_counter() - start
+            row[f"scored, {together} at once, texts/s"] = SCORED / seconds
+    return row
+
+
+async def score(client: httpx2.AsyncClient, seed: int) -> None:
+    """What lm-eval asks: how likely each token of a text is."""
+    prompt = [3 + (7 * seed + i * i) % 2000 for i in range(SCORED)]
+    usual = {"temperature": 0, "max_tokens": 1, "logprobs": 1, "seed": 1234, "echo": True}
+    answer = await client.post("/v1/completions", json={"prompt": [prompt], **usual})
+    (choice,) = answer.json()["choices"]
+    assert len(choice["logprobs"]["token_logprobs"]) == SCORED + 1
+
+
+# The clients
 
 
 async def is_well(client: httpx2.AsyncClient) -> bool:

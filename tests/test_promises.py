@@ -24,7 +24,11 @@ from minigpt.page import build
 from minigpt.recipe import plan, rules, samples, text_stats, tuning
 from minigpt.runs import journal
 from minigpt.runs.folder import NEARLY, read_config
-from minigpt.serve.settings import BODY, CLIENTS_OF_A_TEXT, GRACE, PATIENCE, Order, ServeConfig
+from minigpt.serve.app import BODY, CLIENTS_OF_A_TEXT
+from minigpt.serve.batch import GRACE
+from minigpt.serve.connections import PATIENCE
+from minigpt.serve.requests import Order
+from minigpt.serve.settings import ServeConfig
 from minigpt.studio.texts import planning, reading, upload
 from minigpt.training import compilation, evaluation, weights
 

@@ -31,12 +31,13 @@ class Continuation:
             self._most += _LONGEST_SENTENCE
             self._sentences = SentenceEnd()
 
-    def add(self, token_id: int) -> str:
-        """What can be shown after another token; nothing is held back after the last."""
+    def add(self, token_id: int, *, is_last: bool = False) -> str:
+        """What can be shown after another token; nothing is held back after the last, which ends
+        the text if nothing else does."""
         self._count += 1
         if token_id == self._tokenizer.end_of_text:
             self.stop_reason = "end_of_text"
-        elif self._count == self._most:
+        elif is_last or self._count == self._most:
             self.stop_reason = "length"
         is_last = self.stop_reason is not None
         text = self._decoder.decode(self._tokenizer.token_bytes(token_id), is_last)

@@ -1,174 +1,183 @@
-"""What a client gets for a job: the steps of its texts as JSON, at once or as they are written."""
+"""What a request gets, in OpenAI's JSON: pieces of its texts, as they are written, become one
+object with all of them, or the events of a stream. `requests.py` has what it asks for.
+"""
 
 import codecs
 import json
 import secrets
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from starlette.responses import StreamingResponse
-
-from ..generation.results import Step
+from ..generation.results import StopReason, Token
 from ..generation.writer import Writer
-from ..tokenizer import END_OF_TEXT, Tokenizer
-from .jobs import NOT_DRAWN, ApiError, Job
+from ..tokenizer import END_OF_TEXT
+from .requests import Order
 
 _HALF = "\ufffd"  # stands for bytes that are not a whole character
 
 
-class Answer(StreamingResponse):
-    """A JSON object with all texts, or a stream of server-sent events with pieces of them."""
+class ScoredToken(NamedTuple):
+    """A token of a text, how likely it was, and what was likeliest in its place, as asked for."""
+
+    id: int
+    log_probability: float | None = None
+    alternatives: tuple[Token, ...] = ()
+
+
+class TextPiece(NamedTuple):
+    """What a client is told next of a text: its prompt, if it is echoed, or another token."""
+
+    text: str
+    tokens: list[ScoredToken]
+    stop_reason: StopReason | None = None
+    is_prompt: bool = False
+
+
+class Answer:
+    """The answer to a request: one JSON object with all texts, or server-sent events with pieces of
+    them."""
 
     def __init__(
-        self, job: Job, body: dict[str, Any], *, is_chat: bool, model: str, writer: Writer
+        self,
+        order: Order,
+        body: dict[str, Any],
+        prompts: list[tuple[str, list[int]]],
+        *,
+        is_chat: bool,
+        model: str,
+        writer: Writer,
     ):
-        self._job = job
         self._is_chat = is_chat
-        self._is_stream = job.order.stream
-        self._tokenizer = writer.tokenizer
-        # The space after a speaker's name is not said.
-        is_turn = is_chat and writer.dialogue is not None
-        self._texts = [_TextSoFar(writer.tokenizer, is_turn) for _ in range(job.texts)]
+        self._choices = [
+            _Choice(i, order, writer, is_chat=is_chat) for i in range(order.n * len(prompts))
+        ]
+        self._read = sum(len(ids) for _, ids in prompts)  # tokens
         self._drawn = 0  # tokens, of all texts
         options = body.get("stream_options")
         self._tells_usage = isinstance(options, dict) and options.get("include_usage") is True
 
-        name = "chatcmpl-" if is_chat else "cmpl-"
-        kind = "chat.completion" if is_chat else "text_completion"
-        if is_chat and self._is_stream:
-            kind = "chat.completion.chunk"
+        kind = "text_completion"
+        if is_chat:
+            kind = "chat.completion.chunk" if order.stream else "chat.completion"
         self._head = {
-            "id": name + secrets.token_hex(12),
+            "id": ("chatcmpl-" if is_chat else "cmpl-") + secrets.token_hex(12),
             "object": kind,
             "created": int(time.time()),
             "model": model,
             "usage": None,
         }
 
-        if self._is_stream:
-            super().__init__(self._events(), media_type="text/event-stream")
-        else:
-            super().__init__((), media_type="application/json")  # `stream_response` gets the body
-
-    async def __call__(self, *asgi: Any) -> None:
-        """Send the answer. When all is sent, or the client has left, its texts need not go on."""
-        try:
-            await super().__call__(*asgi)
-        finally:
-            self._job.is_over = True
-
-    async def stream_response(self, send: Any) -> None:
-        """Send status and body. A whole answer is waited for first: an error has another status."""
-        if not self._is_stream:
-            self.body_iterator = _one(await self._whole())
-        await super().stream_response(send)
-
-    async def _whole(self) -> str:
-        """The body of an answer in one piece; an ApiError if there is none."""
-        steps = defaultdict[int, list[Step]](list)
-        async for news in self._news():
-            for i, more in news.items():
-                steps[i] += more
-        choices = [self._choice(i, steps[i], role="assistant") for i in sorted(steps)]
+    def whole(self, pieces: list[list[TextPiece]]) -> str:
+        """The body of an answer with all pieces of each text."""
+        choices = [self._choice(i, found) for i, found in enumerate(pieces)]
         return json.dumps({**self._head, "choices": choices, "usage": self._usage()})
 
-    async def _events(self) -> AsyncIterator[str]:
-        """The body of a stream, some events at a time."""
-        if self._is_chat:
-            texts = range(self._job.texts)
-            yield "".join(self._events_of(i, [], role="assistant") for i in texts)
+    def beginning(self) -> str:
+        """The first events of a stream, before any text: in a chat, who speaks."""
+        if not self._is_chat:
+            return ""
+        choices = [self._choice(i, []) for i in range(len(self._choices))]
+        return "".join(self._event(choice) for choice in choices)
 
-        try:
-            async for news in self._news():
-                yield "".join(self._events_of(i, steps) for i, steps in news.items())
-        except ApiError as error:
-            yield _event(error.content())
-            return
-
-        if self._tells_usage:
-            yield _event({**self._head, "choices": [], "usage": self._usage()})
-        yield "data: [DONE]\n\n"
-
-    async def _news(self) -> AsyncIterator[dict[int, list[Step]]]:
-        """The next steps of the texts that have some, by text, until all texts have ended. An
-        ApiError is raised."""
-        unfinished = self._job.texts
-        while unfinished:
-            steps = defaultdict[int, list[Step]](list)
-            for i, step in await self._job.inbox.get():
-                if isinstance(step, ApiError):
-                    raise step
-                steps[i].append(step)
-                if step.sample != NOT_DRAWN:
-                    self._drawn += 1
-                if step.stop_reason is not None:
-                    unfinished -= 1
-            yield steps
-
-    def _usage(self) -> dict[str, int]:
-        read = sum(len(ids) for _, ids in self._job.prompts)
-        return {
-            "prompt_tokens": read,
-            "completion_tokens": self._drawn,
-            "total_tokens": read + self._drawn,
-        }
-
-    def _events_of(self, i: int, steps: list[Step], **role: str) -> str:
-        """What the next steps of a text add to it, and an empty chunk with the reason why it ends,
-        if it does."""
-        choice = self._choice(i, steps, **role)
-        reason = choice["finish_reason"]
-        choice["finish_reason"] = None
-        events = _event({**self._head, "choices": [choice]})
-        if reason is not None:
-            last = self._choice(i, [])
-            last["finish_reason"] = reason
-            events += _event({**self._head, "choices": [last]})
+    def events(self, pieces: dict[int, list[TextPiece]]) -> str:
+        """The events of the next pieces, by text; with an empty one that says why a text ends."""
+        events = ""
+        for i, found in pieces.items():
+            choice = self._choice(i, found)
+            reason = choice["finish_reason"]
+            events += self._event({**choice, "finish_reason": None})
+            if reason is not None:
+                events += self._event({**self._choice(i, []), "finish_reason": reason})
         return events
 
-    def _choice(self, i: int, steps: list[Step], **role: str) -> dict[str, Any]:
-        """What the next steps of a text add to it."""
-        text = self._texts[i].add(steps)
+    def ending(self) -> str:
+        """The last events of a stream."""
+        usage = ""
+        if self._tells_usage:
+            usage = event({**self._head, "choices": [], "usage": self._usage()})
+        return f"{usage}data: [DONE]\n\n"
+
+    def _choice(self, i: int, pieces: list[TextPiece]) -> dict[str, Any]:
+        self._drawn += sum(len(piece.tokens) for piece in pieces if not piece.is_prompt)
+        return self._choices[i].add(pieces)
+
+    def _event(self, choice: dict[str, Any]) -> str:
+        return event({**self._head, "choices": [choice]})
+
+    def _usage(self) -> dict[str, int]:
+        return {
+            "prompt_tokens": self._read,
+            "completion_tokens": self._drawn,
+            "total_tokens": self._read + self._drawn,
+        }
+
+
+class _Choice:
+    """One text of an answer, prompt included if it is echoed: how much of it a client was told."""
+
+    def __init__(self, i: int, order: Order, writer: Writer, *, is_chat: bool):
+        self._i = i
+        self._order = order
+        self._tokenizer = writer.tokenizer
+        self._is_chat = is_chat
+        # The space after a speaker's name is not said.
+        self._is_before_text = is_chat and writer.dialogue is not None
+        self._role_is_told = False
+        self._held = ""  # perhaps half a character at the end
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._offset = 0  # in characters, of the next token
+
+    def add(self, pieces: list[TextPiece]) -> dict[str, Any]:
+        """What the next pieces add."""
+        text = self._shown(pieces)
         if not self._is_chat:
             content: dict[str, Any] = {"text": text}
-        elif self._is_stream:
-            content = {"delta": {**role, "content": text}}
         else:
-            content = {"message": {**role, "content": text}}
+            role = {} if self._role_is_told else {"role": "assistant"}
+            self._role_is_told = True
+            content = {"delta" if self._order.stream else "message": {**role, "content": text}}
 
-        logprobs = None
-        if steps and self._job.order.logprobs is not None:
-            logprobs = self._logprobs(i, steps)
-        reason = steps[-1].stop_reason if steps else None
+        reason = pieces[-1].stop_reason if pieces else None
+        wants_logprobs = pieces and self._order.logprobs is not None
         return {
-            "index": i,
+            "index": self._i,
             **content,
-            "logprobs": logprobs,
+            "logprobs": self._logprobs(pieces) if wants_logprobs else None,
             "finish_reason": "stop" if reason == "end_of_text" else reason,
         }
 
-    def _logprobs(self, i: int, steps: list[Step]) -> dict[str, Any]:
-        """The log-probabilities of all tokens that were read or drawn, seen in the text or not."""
-        with_token = [step for step in steps if _is_of_prompt(step) or step.sample != NOT_DRAWN]
-        tokens = [self._token(step.token_id, step.log_probability) for step in with_token]
-        tops = [
-            [self._token(token.id, token.log_probability) for token in step.alternatives]
-            for step in with_token
-        ]
-        both = list(zip(tokens, tops, strict=True))
+    def _shown(self, pieces: list[TextPiece]) -> str:
+        """The prompt as it is, and what follows without half a character at its end."""
+        prompt = "".join(piece.text for piece in pieces if piece.is_prompt)
+        new = "".join(piece.text for piece in pieces if not piece.is_prompt)
+        written = self._held + new
+        whole = written.rstrip(_HALF)
+        self._held = written[len(whole) :]
+        if self._is_before_text:
+            whole = whole.lstrip()
+            self._is_before_text = not whole
+        return prompt + whole
 
+    def _logprobs(self, pieces: list[TextPiece]) -> dict[str, Any]:
+        """The log-probabilities of all tokens that were read or drawn, seen in the text or not."""
+        tokens = [token for piece in pieces for token in piece.tokens]
+        named = [self._named(token.id, token.log_probability) for token in tokens]
+        tops = [
+            [self._named(top.id, top.log_probability) for top in token.alternatives]
+            for token in tokens
+        ]
         if self._is_chat:
+            both = zip(named, tops, strict=True)
             return {"content": [{**token, "top_logprobs": top} for token, top in both]}
         return {
-            "tokens": [token["token"] for token in tokens],
-            "token_logprobs": [token["logprob"] for token in tokens],
-            "top_logprobs": [by_name(token, top) for token, top in both],
-            "text_offset": [self._texts[i].offset(step) for step in with_token],
+            "tokens": [token["token"] for token in named],
+            "token_logprobs": [token["logprob"] for token in named],
+            "top_logprobs": list(map(by_name, named, tops)),
+            "text_offset": list(self._offsets(pieces)),
         }
 
-    def _token(self, token_id: int, log_probability: float | None) -> dict[str, Any]:
+    def _named(self, token_id: int, log_probability: float | None) -> dict[str, Any]:
         written = self._tokenizer.token_bytes(token_id)
         name = written.decode(errors="backslashreplace")
         if token_id == self._tokenizer.end_of_text:
@@ -176,6 +185,16 @@ class Answer(StreamingResponse):
         elif not name:  # another special token; vLLM's name for it
             name = f"token_id:{token_id}"
         return {"token": name, "logprob": log_probability, "bytes": list(written)}
+
+    def _offsets(self, pieces: list[TextPiece]) -> Iterable[int]:
+        """Where each token begins, in characters of prompt and text, counting those that a stop
+        string hides. A token that begins inside a character counts from the beginning of that."""
+        for piece in pieces:
+            for token in piece.tokens:
+                yield self._offset
+                self._offset += len(self._decoder.decode(self._tokenizer.token_bytes(token.id)))
+            if piece.is_prompt:  # what follows is a text of its own
+                self._offset += len(self._decoder.decode(b"", final=True))
 
 
 def by_name(token: dict[str, Any], tops: list[dict[str, Any]]) -> dict[str, float] | None:
@@ -189,59 +208,6 @@ def by_name(token: dict[str, Any], tops: list[dict[str, Any]]) -> dict[str, floa
     return named
 
 
-class _TextSoFar:
-    """How much of a text, prompt included if it is echoed, a client has been told."""
-
-    def __init__(self, tokenizer: Tokenizer, is_turn: bool = False):
-        self._tokenizer = tokenizer
-        self._is_before_text = is_turn  # where white space is left out
-        self._held = ""  # perhaps half a character at the end
-        self._decoder = _new_decoder()
-        self._offset = 0  # in characters, of the next token
-        self._is_prompt = True
-
-    def add(self, steps: list[Step]) -> str:
-        """What can be shown after these steps: the prompt as it is, and what follows without half a
-        character at its end."""
-        prompt = "".join(step.text for step in steps if _is_of_prompt(step))
-        new = "".join(step.text for step in steps if not _is_of_prompt(step))
-        written = self._held + new
-        whole = written.rstrip(_HALF)
-        self._held = written[len(whole) :]
-        if self._is_before_text:
-            whole = whole.lstrip()
-            self._is_before_text = not whole
-        return prompt + whole
-
-    def offset(self, step: Step) -> int:
-        """Where the token of the next step begins, in characters of prompt and text, counting those
-        that a stop string hides. A token that begins inside a character counts from the beginning
-        of that character."""
-        if self._is_prompt and not _is_of_prompt(step):
-            self._is_prompt = False
-            self._offset += len(self._decoder.decode(b"", final=True))
-            self._decoder = _new_decoder()
-
-        offset = self._offset
-        written = self._tokenizer.token_bytes(step.token_id)
-        self._offset += len(self._decoder.decode(written))
-        return offset
-
-
-def _is_of_prompt(step: Step) -> bool:
-    """Whether a step tells of a token of the prompt. Another step without a drawn token only says
-    that a text ends."""
-    return step.sample == NOT_DRAWN and step.stop_reason is None
-
-
-def _new_decoder() -> codecs.IncrementalDecoder:
-    return codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-
-def _event(content: dict[str, Any]) -> str:
+def event(content: dict[str, Any]) -> str:
     """A server-sent event."""
     return f"data: {json.dumps(content)}\n\n"
-
-
-async def _one(part: str) -> AsyncIterator[str]:
-    yield part

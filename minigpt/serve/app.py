@@ -1,6 +1,7 @@
 """The server: `make_api_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
-checked (`Api.check`), read (`protocol.py`) and answered (`answers.py`); `scheduler.py` writes the
-texts."""
+checked (`Api.check`) and read (`requests.py`); the texts that it asks for wait in the queue of
+`batch.py`, and what is written of them is sent as `answers.py` words it.
+"""
 
 import asyncio
 import contextlib
@@ -11,6 +12,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,10 +23,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
-from uvicorn import Config, Server
+from uvicorn import Server
 
 from .. import UserError
 from ..data.dialogue import MANNER, Dialogue
@@ -33,26 +35,18 @@ from ..data.readers.encoding import FALLBACK
 from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel
-from .answers import Answer
-from .jobs import ApiError, Job
-from .listening import listen
-from .protocol import read_bias, read_order, read_prompts
-from .scheduler import Scheduler
-from .settings import (
-    BODY,
-    CLIENTS_OF_A_TEXT,
-    GRACE,
-    PATIENCE,
-    READERS,
-    SHORT,
-    SPEAKERS,
-    Order,
-    ServeConfig,
-    as_browsers_send,
-    host_name,
-)
-from .slow_clients import CountedConnection, drop_the_slow
+from .answers import Answer, TextPiece, event
+from .batch import GRACE, Batch, Job
+from .connections import listen, make_server
+from .requests import ApiError, Order, read_bias, read_order, read_prompts
+from .settings import ServeConfig, as_browsers_send, host_name
 
+BODY = 1 << 20  # bytes of a request; its head may have 16 KB, h11 sees to that
+CLIENTS_OF_A_TEXT = 4  # connections at most, for each text that may wait
+
+_SHORT = 1 << 12  # bytes of a request whose prompts are tokens in a millisecond
+_READERS = 2  # requests whose prompts become tokens at the same time
+_SPEAKERS = 100  # most frequent ones, by whose names a model can be asked for
 _BAD = (UserError, RecursionError, ClientDisconnect)  # the client's own
 
 
@@ -66,11 +60,9 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
 
     writer = load(found.folder, device="cpu")
     config = with_answerer(config, writer.dialogue)
-    scheduler = Scheduler(writer, config)
-    app = make_api_app(scheduler, found, name, key=key)
-    server = make_server(app, config)
-    scheduler.is_leaving = lambda: server.should_exit
-    scheduler.start()
+    batch = Batch(writer, config)
+    server = make_api_server(batch, make_api_app(batch, found, name, key=key))
+    batch.start()
 
     for opened in sockets:
         host, port = opened.getsockname()[:2]
@@ -81,15 +73,6 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
         who = f"chats are answered as {roles['assistant']}, and the user is {roles['user']}"
         logging.info("%s: %s", who, MANNER)
     server.run(sockets)
-
-
-def with_answerer(config: ServeConfig, dialogue: Dialogue | None) -> ServeConfig:
-    """The settings with the full name of who answers; UserError if there is no such speaker."""
-    if config.answerer is None:
-        return config
-    if dialogue is None:
-        raise UserError("--as is for a model that learned from conversations; this one did not")
-    return replace(config, answerer=dialogue.find(config.answerer))
 
 
 def read_key(config: ServeConfig) -> str:
@@ -117,28 +100,30 @@ def _text_of(file: Path) -> str:
         return data.decode(FALLBACK, errors="replace").strip()
 
 
-def make_server(app: ASGIApp, config: ServeConfig) -> Server:
-    """The app under uvicorn."""
-    options = Config(
+def with_answerer(config: ServeConfig, dialogue: Dialogue | None) -> ServeConfig:
+    """The settings with the full name of who answers; UserError if there is no such speaker."""
+    if config.answerer is None:
+        return config
+    if dialogue is None:
+        raise UserError("--as is for a model that learned from conversations; this one did not")
+    return replace(config, answerer=dialogue.find(config.answerer))
+
+
+def make_api_server(batch: Batch, app: ASGIApp) -> Server:
+    """The app under uvicorn. When that is told to end, the texts of the batch end too."""
+    server = make_server(
         app,
-        http=CountedConnection,
-        ws="none",
-        lifespan="off",
         log_config=None,
-        limit_concurrency=CLIENTS_OF_A_TEXT * config.max_waiting,
+        limit_concurrency=CLIENTS_OF_A_TEXT * batch.config.max_waiting,
         timeout_graceful_shutdown=GRACE + 2,
-        timeout_notify=PATIENCE,  # type: ignore[arg-type]
     )
-    server = Server(options)
-    clients = server.server_state.connections
-    seen = set[Any]()
-    options.callback_notify = lambda: drop_the_slow(clients, seen)
+    batch.is_leaving = lambda: server.should_exit
     return server
 
 
-def make_api_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
+def make_api_app(batch: Batch, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
     """The API on a model; `key` is what clients have to send, if it is not empty."""
-    api = Api(scheduler, found, name, key=key)
+    api = Api(batch, found, name, key=key)
     got = {
         "/": api.page,
         "/health": api.health,
@@ -153,10 +138,10 @@ def make_api_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str
     for path, act in posted.items():
         routes.append(Route(path, partial(api.check, act), methods=["POST"]))
 
-    handlers: Any = dict.fromkeys((HTTPException, ApiError, *_BAD, Exception), api.refuse)
+    handlers: Any = dict.fromkeys((HTTPException, ApiError, *_BAD, Exception), refuse)
     return CORSMiddleware(
         Starlette(routes=routes, exception_handlers=handlers),
-        allow_origins=[as_browsers_send(origin) for origin in scheduler.config.cors_origin],
+        allow_origins=[as_browsers_send(origin) for origin in batch.config.cors_origin],
         allow_methods=("*",),
         allow_headers=("*",),
     )
@@ -165,51 +150,39 @@ def make_api_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str
 class Api:
     """What the server does at each of its addresses."""
 
-    def __init__(self, scheduler: Scheduler, found: FoundModel, name: str, *, key: str):
-        self._scheduler = scheduler
+    def __init__(self, batch: Batch, found: FoundModel, name: str, *, key: str):
+        self._batch = batch
+        self._writer = batch.writer
+        self._config = batch.config
         self._found = found
         self._name = name
         self._key = key.encode(errors="surrogateescape")  # as the environment has it
-        self._hosts = scheduler.config.hosts
+        self._hosts = batch.config.hosts
         self._page = ""
-        self._names = _model_names(name, scheduler.writer.dialogue, scheduler.config.answerer)
         self._begun = int(time.time())
         # Of a hundred requests that come at once few are read in a turn of the event loop.
-        self._readers = asyncio.Semaphore(READERS)
+        self._readers = asyncio.Semaphore(_READERS)
+
+        # The names by which the model is asked for, and who answers then: its own and, of one that
+        # learned from conversations, ``name:speaker`` of the most frequent speakers.
+        self._names: dict[str, str | None] = {name: batch.config.answerer}
+        if self._writer.dialogue is not None:
+            for speaker in itertools.islice(self._writer.dialogue.speakers, _SPEAKERS):
+                self._names[f"{name}:{speaker}"] = speaker
 
     async def check(self, act: Any, request: Request) -> Response:
         """Do something for a request, unless it is refused."""
-        self._check_host(request)
-        if self._key and act != self.health:
-            self._check_key(request)
-        return await act(request)
-
-    def _check_host(self, request: Request) -> None:
-        """Refuse a name that a web page has given to this machine (DNS rebinding)."""
-        name = host_name(request.headers.get("host", ""))
-        if self._scheduler.config.is_local and name not in self._hosts:
+        # A web page may have given this machine another name (DNS rebinding).
+        host = host_name(request.headers.get("host", ""))
+        if self._config.is_local and host not in self._hosts:
             raise ApiError(400, "Invalid host header; see --allowed-host.")
 
-    def _check_key(self, request: Request) -> None:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        is_known = hmac.compare_digest(given.encode("latin-1"), self._key)
-        if not is_known or scheme.lower() != "bearer":
-            raise ApiError(401, "Incorrect API key provided.", None, "invalid_api_key")
-
-    async def refuse(self, request: Request, error: Exception) -> Response:
-        """What went wrong, in the shape of OpenAI's errors."""
-        if isinstance(error, HTTPException):
-            error = ApiError(error.status_code, f"{error.detail}.")
-        elif isinstance(error, _BAD):
-            message = f"{error}"[:300] or "The client left."
-            first_word = message.partition(" ")[0]  # of a config's error, the name of the field
-            param = first_word if hasattr(Order, first_word) else None
-            error = ApiError(400, message, param)
-        elif not isinstance(error, ApiError):
-            error = ApiError(500, "Something went wrong.")
-
-        headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
-        return JSONResponse(error.content(), error.status, headers)
+        if self._key and act != self.health:
+            scheme, _, given = request.headers.get("authorization", "").partition(" ")
+            is_known = hmac.compare_digest(given.encode("latin-1"), self._key)
+            if not is_known or scheme.lower() != "bearer":
+                raise ApiError(401, "Incorrect API key provided.", None, "invalid_api_key")
+        return await act(request)
 
     async def page(self, request: Request) -> Response:
         """The page. Its own strict policy cannot say who may frame it: a header does."""
@@ -239,56 +212,35 @@ class Api:
 
     async def completions(self, request: Request) -> Response:
         """Texts, as the body asks for; a chat is a text too."""
-        config = self._scheduler.config
-        writer = self._scheduler.writer
         is_chat = request.url.path.startswith("/v1/chat")
         sent = await _read_body(request)
-        arrived = time.monotonic()
+        deadline = time.monotonic() + self._config.max_seconds
 
         async with self._readers:
             await asyncio.sleep(0)  # a turn of the event loop for whatever else there is
             body = _parse(sent)
             asked = body.get("model")
             self._check_model(asked)
-            answerer = self._names[self._name if asked is None else asked]
 
             # The queue is asked before any prompt is read, which takes longer.
-            order, sent_prompts = read_order(
-                body,
-                is_chat=is_chat,
-                context_length=writer.engine.context_length,
-                config=config,
-                dialogue=writer.dialogue,
-            )
-            self._scheduler.check_room(order.n * len(sent_prompts))
+            of_model: Any = {"is_chat": is_chat, "writer": self._writer, "config": self._config}
+            order, sent_prompts = read_order(body, **of_model)
+            self._batch.check_room(order.n * len(sent_prompts))
 
-            read = partial(
-                read_prompts,
-                sent_prompts,
-                is_chat=is_chat,
-                writer=writer,
-                config=config,
-                answerer=answerer,
-            )
-            if len(sent) < SHORT:  # quicker than to hand it to a thread
+            answerer = self._names[self._name if asked is None else asked]
+            read = partial(read_prompts, sent_prompts, answerer=answerer, **of_model)
+            if len(sent) < _SHORT:  # quicker than to hand it to a thread
                 prompts = read()
             else:
                 prompts = await run_in_threadpool(read)
 
-            job = Job(order, prompts, read_bias(body, writer), arrived=arrived)
-            self._scheduler.submit(job)
+            job = Job(order, prompts, read_bias(body, self._writer), deadline)
+            self._batch.submit(job)
 
-        return Answer(job, body, is_chat=is_chat, model=self._name, writer=writer)
-
-
-def _model_names(name: str, dialogue: Dialogue | None, usual: str | None) -> dict[str, str | None]:
-    """The names by which a model is asked for: its own and, of one that learned from conversations,
-    ``name:speaker`` of the most frequent speakers; and who answers then."""
-    names: dict[str, str | None] = {name: usual}
-    if dialogue is not None:
-        for speaker in itertools.islice(dialogue.speakers, SPEAKERS):
-            names[f"{name}:{speaker}"] = speaker
-    return names
+        answer = Answer(
+            order, body, prompts, is_chat=is_chat, model=self._name, writer=self._writer
+        )
+        return Texts(job, answer)
 
 
 async def _read_body(request: Request) -> bytes:
@@ -310,3 +262,76 @@ def _parse(sent: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ApiError(400, "The body must be a JSON object.")
     return found
+
+
+class Texts(StreamingResponse):
+    """The texts of a job, sent as they are written, or as one object when all have ended."""
+
+    def __init__(self, job: Job, answer: Answer):
+        self._job = job
+        self._answer = answer
+        kind = "text/event-stream" if job.order.stream else "application/json"
+        super().__init__((), media_type=kind)  # `stream_response` gets the body
+
+    async def __call__(self, *asgi: Any) -> None:
+        """Send the answer. When all is sent, or the client has left, its texts need not go on."""
+        try:
+            await super().__call__(*asgi)
+        finally:
+            self._job.is_over = True
+
+    async def stream_response(self, send: Any) -> None:
+        """Send status and body. A whole answer is waited for first: an error has another status."""
+        if self._job.order.stream:
+            self.body_iterator = self._events()
+        else:
+            self.body_iterator = _one(await self._whole())
+        await super().stream_response(send)
+
+    async def _whole(self) -> str:
+        """The body of an answer in one piece; an ApiError if there is none."""
+        pieces: list[list[TextPiece]] = [[] for _ in self._job.texts]
+        async for news in self._news():
+            for i, more in news.items():
+                pieces[i] += more
+        return self._answer.whole(pieces)
+
+    async def _events(self) -> AsyncIterator[str]:
+        """The body of a stream, some events at a time."""
+        yield self._answer.beginning()
+        try:
+            async for news in self._news():
+                yield self._answer.events(news)
+        except ApiError as error:
+            yield event(error.content())
+            return
+        yield self._answer.ending()
+
+    async def _news(self) -> AsyncIterator[dict[int, list[TextPiece]]]:
+        """The next pieces of the texts that have some, until all have ended. An ApiError is
+        raised."""
+        unfinished = len(self._job.texts)
+        while unfinished:
+            news = await self._job.next_pieces()
+            unfinished -= sum(pieces[-1].stop_reason is not None for pieces in news.values())
+            yield news
+
+
+async def _one(part: str) -> AsyncIterator[str]:
+    yield part
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """What went wrong, in the shape of OpenAI's errors."""
+    if isinstance(error, HTTPException):
+        error = ApiError(error.status_code, f"{error.detail}.")
+    elif isinstance(error, _BAD):
+        message = f"{error}"[:300] or "The client left."
+        first_word = message.partition(" ")[0]  # of a config's error, the name of the field
+        param = first_word if hasattr(Order, first_word) else None
+        error = ApiError(400, message, param)
+    elif not isinstance(error, ApiError):
+        error = ApiError(500, "Something went wrong.")
+
+    headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
+    return JSONResponse(error.content(), error.status, headers)

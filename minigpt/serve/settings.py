@@ -1,33 +1,21 @@
-"""The server's options, a request's fields, their bounds; --help reads it: no slow imports."""
+"""The options of `minigpt serve`, and the names by which it is reached. `--help` reads them: no
+slow imports here.
+"""
 
 import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from .. import UserError
-from ..config import Checked, Count, Limits, Natural, Positive, SampleConfig, Temperature, setting
+from ..config import Checked, Count, Limits, Positive, setting
 
-BODY = 1 << 20  # bytes of a request; its head may have 16 KB, h11 sees to that
-SHORT = 1 << 12  # bytes of a request whose prompts are tokens in a millisecond
-READERS = 2  # requests whose prompts become tokens at the same time
-CACHES = 1 << 30  # bytes of keys and values: fewer texts at once of a large model
-CHOICES = 128  # texts that one request may ask for
-STOPS = 2048  # characters of its stop strings
-SEND_EVERY = 0.05  # seconds
-TOKENS_AT_ONCE = 64  # of prompts, read between two steps of the texts that are being written
-LOGITS_AT_ONCE = 1 << 19  # of a prompt that is scored: fewer tokens of a large vocabulary
-CLIENTS_OF_A_TEXT = 4  # connections at most, for each text that may wait
-GRACE = 4  # seconds that texts have to end when the server is told to
-PATIENCE = 15.0  # seconds for a client to send its request, or to read on
-SPEAKERS = 100  # most frequent ones, by whose names a model can be asked for
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")  # of messages in a chat
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 _HOST = re.compile(r"(\[[\da-fA-F:.]+\]|[^\s/:@\[\]]+)(:\d+)?")
 
 Port = Annotated[int, Limits("between 0 and 65,535", lambda n: 0 <= n < 1 << 16)]
-Few = Annotated[int, Limits("between 0 and 20", lambda n: 0 <= n <= 20)]
 
 
 @dataclass(frozen=True)
@@ -82,7 +70,7 @@ class ServeConfig(Checked):
     @property
     def hosts(self) -> set[str]:
         """The names of this machine that a request may address, as :func:`host_name` has them."""
-        return {host_name(name) for name in (*LOOPBACK, self.host, *self.allowed_host)}
+        return {host_name(name) for name in (*_LOOPBACK, self.host, *self.allowed_host)}
 
 
 def host_name(address: str) -> str:
@@ -94,15 +82,3 @@ def as_browsers_send(origin: str) -> str:
     """The origin of a site as a browser names it: in small letters, without the usual port."""
     scheme, _, host = origin.lower().rstrip("/").partition("://")
     return f"{scheme}://{host.removesuffix(_USUAL_PORTS.get(scheme, ''))}" if host else origin
-
-
-@dataclass(frozen=True)
-class Order(SampleConfig):
-    """What a request may ask for beside the fields of a SampleConfig, by OpenAI's names."""
-
-    temperature: Temperature = 1.0
-    max_tokens: Natural = 16
-    n: Count = 1
-    logprobs: Few | None = None
-    echo: bool = False
-    stream: bool = False

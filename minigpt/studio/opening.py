@@ -15,11 +15,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from starlette.types import ASGIApp
-from uvicorn import Config, Server
+from uvicorn import Server
 
 from .. import UserError
-from ..serve.listening import listen
-from ..serve.slow_clients import CountedConnection, drop_the_slow
+from ..serve.connections import listen, make_server
 from ..system.atomic import replace
 from ..system.platforms import is_windows
 from .app import make_app
@@ -115,23 +114,14 @@ def _allow_open_files() -> None:
 def make_studio_server(app: ASGIApp) -> Server:
     """The app under uvicorn, which writes no log: it would hold names of runs, which are in
     addresses and in the traceback of a request that is cut off when the studio is closed."""
-    options = Config(
+    return make_server(
         app,
-        http=CountedConnection,
-        ws="none",
-        lifespan="off",
         log_level="critical",
         access_log=False,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_SECONDS_TO_CLOSE,
-        timeout_notify=15,
     )
-    server = Server(options)
-    clients = server.server_state.connections
-    seen = set[Any]()
-    options.callback_notify = lambda: drop_the_slow(clients, seen)
-    return server
 
 
 def _write_door(workspace: Workspace, door: dict[str, str]) -> None:

@@ -63,6 +63,23 @@ def shown(tokens: list[bytes], stop: list[str]) -> tuple[list[str], bool]:
 
 @given(text=texts, stop=stops, data=st.data())
 @some
+def test_a_text_that_is_cut_short_shows_what_was_held_back(
+    text: str, stop: list[str], data: Any
+) -> None:
+    """Its last token may be any; a stop string that this completes ends it all the same."""
+    tokens = data.draw(tokens_of(text))
+    cut = data.draw(st.integers(1, len(tokens)))
+    pieces, stopped = shown(tokens[:cut], stop)  # the last as the most that were asked for
+    late = continuation(tokens, stop, most=len(tokens) + 1)
+    found = []
+    while late.stop_reason is None:
+        found.append(late.add(len(found), is_last=len(found) == cut - 1))
+    assert found == pieces
+    assert late.stop_reason == ("stop" if stopped else "length")
+
+
+@given(text=texts, stop=stops, data=st.data())
+@some
 def test_what_is_shown_is_exactly_the_text_before_the_first_stop(
     text: str, stop: list[str], data: Any
 ) -> None:

@@ -15,7 +15,7 @@ from minigpt.interop.chat import ChatFormat
 from minigpt.interop.gguf import write_gguf
 from minigpt.interop.huggingface import read_folder, write_folder
 from minigpt.runs.find import find_model
-from minigpt.serve.protocol import read_prompts
+from minigpt.serve.requests import read_prompts
 from minigpt.serve.settings import ServeConfig
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 

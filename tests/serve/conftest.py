@@ -63,15 +63,13 @@ class Served:
     """A model served at a port of its own, in a thread of this process."""
 
     def __init__(self, run: Path, key: str = "", **settings: Any):
-        from minigpt.serve.app import make_api_app, make_server
-        from minigpt.serve.scheduler import Scheduler
+        from minigpt.serve.app import make_api_app, make_api_server
+        from minigpt.serve.batch import Batch
 
         found, self.model = find_model(run), run.name
-        config = ServeConfig(**settings)
-        scheduler = Scheduler(load(run, device="cpu"), config)
-        self._server = make_server(make_api_app(scheduler, found, self.model, key=key), config)
-        scheduler.is_leaving = lambda: self._server.should_exit
-        scheduler.start()
+        batch = Batch(load(run, device="cpu"), ServeConfig(**settings))
+        self._server = make_api_server(batch, make_api_app(batch, found, self.model, key=key))
+        batch.start()
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.port = self.listening.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -105,14 +103,14 @@ class Local:
 
     def __init__(self, run: Path, key: str = "", writer: Writer | None = None, **settings: Any):
         from minigpt.serve.app import make_api_app
-        from minigpt.serve.scheduler import Scheduler
+        from minigpt.serve.batch import Batch
 
         found = find_model(run)
-        self.config = ServeConfig(**{"max_batch": 3, "max_tokens": 40, **settings})
+        config = ServeConfig(**{"max_batch": 3, "max_tokens": 40, **settings})
         self.writer = writer or Writer(found.glass, found.tokenizer)
-        self.scheduler = Scheduler(self.writer, self.config)
-        self.scheduler.start()
-        self.app = make_api_app(self.scheduler, found, "tiny", key=key)
+        self.batch = Batch(self.writer, config)
+        self.batch.start()
+        self.app = make_api_app(self.batch, found, "tiny", key=key)
         self._loop = asyncio.Runner()
 
     def complete(self, **body: Any) -> dict[str, Any]:

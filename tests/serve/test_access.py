@@ -1,6 +1,7 @@
 """Who is let in: by key, by the host that a request addresses, by where it comes from; and where
 the server can listen at all."""
 
+import asyncio
 import socket
 import sys
 from collections.abc import Iterator
@@ -20,8 +21,8 @@ from .conftest import Local
 pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from starlette.routing import Route
 
-from minigpt.serve import app, listening
-from minigpt.serve.listening import listen
+from minigpt.serve import app, connections
+from minigpt.serve.connections import listen
 
 ROUTES = {  # what each answers to who is let in
     "/": ("GET", None, 200),
@@ -215,7 +216,7 @@ def test_a_port_that_only_root_may_use_is_told_in_one_line(monkeypatch: pytest.M
     def refuse(*_: Any) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(listening, "_bind", refuse)
+    monkeypatch.setattr(connections, "_bind", refuse)
     with pytest.raises(UserError, match=r"cannot listen at 127\.0\.0\.1, port 80: Permission"):
         listen("127.0.0.1", 80)
 
@@ -265,3 +266,25 @@ def test_a_host_of_several_addresses_is_listened_at_on_all_that_there_are(
         with pytest.raises(UserError, match="Address already in use"):
             listen("mybox", taken)
     socket.create_server(("127.0.0.2", taken)).close()
+
+
+def test_an_answer_is_sent_at_once_and_not_when_the_client_has_acknowledged_its_head() -> None:
+    """Else each whole answer would take 40 ms more, because the sockets wait for that (Nagle)."""
+
+    async def waits() -> bool:
+        opened = asyncio.Queue[bool]()
+
+        def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = writer.get_extra_info("socket")
+            opened.put_nowait(not connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        (listening,) = listen("127.0.0.1", 0)
+        async with await asyncio.start_server(note, sock=listening):
+            _, client = await asyncio.open_connection(*listening.getsockname())
+            async with asyncio.timeout(PATIENCE):
+                found = await opened.get()
+            client.close()
+            return found
+
+    assert not asyncio.run(waits())

@@ -160,7 +160,7 @@ def test_langchain_and_curl(server: Served) -> None:
 
 
 def test_a_signal_lets_texts_end(tiny_run: Path) -> None:
-    short_grace = "from minigpt.serve import scheduler; scheduler.GRACE = 1; "
+    short_grace = "from minigpt.serve import batch; batch.GRACE = 1; "
     server = Server(tiny_run, "--max-tokens", str(ENDLESS), first=short_grace)
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     asked: dict[str, Any] = {"model": server.model, "prompt": "the fox", "stream": True}
@@ -217,8 +217,8 @@ def test_port_0_is_told_and_a_server_leaves_no_socket_behind(tiny_run: Path) -> 
 def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("minigpt.serve.app.PATIENCE", 0.4)
-    monkeypatch.setattr("minigpt.serve.scheduler.SEND_EVERY", 0)
+    monkeypatch.setattr("minigpt.serve.connections.PATIENCE", 0.4)
+    monkeypatch.setattr("minigpt.serve.batch._SEND_EVERY", 0)
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     body = json.dumps({**endless(tiny_run), "logprobs": 20}).encode()
     with served(tiny_run, **ONE_PLACE) as server:

@@ -6,6 +6,7 @@ import json
 import os
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,16 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.data.dialogue import Dialogue
+from minigpt.generation.writer import Writer
 from minigpt.runs.find import find_model
-from minigpt.serve.settings import BODY, ServeConfig
+from minigpt.serve.settings import ServeConfig
 
 from ..patience import PATIENCE
 from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make installs what these tests need")
-from minigpt.serve.protocol import read_bias, read_order
+from minigpt.serve.app import BODY
+from minigpt.serve.requests import read_bias, read_order
 
 COUNT = int(os.environ.get("MINIGPT_REQUESTS", "1000"))
 ERROR = {"message", "type", "param", "code"}
@@ -138,8 +141,8 @@ def test_nothing_is_left_running_and_memory_is_flat(local: Local) -> None:
     before = used(10)
     assert used(max(COUNT // 80, 5)) < before + 200_000  # bytes; each text has as many as 2,400
     tracemalloc.stop()
-    scheduler, deadline = local.scheduler, time.monotonic() + PATIENCE
-    while scheduler.waiting or scheduler.reading or scheduler.batch:  # until its next step
+    batch, deadline = local.batch, time.monotonic() + PATIENCE
+    while batch.waiting or batch.reading or batch.rows:  # until its next step
         assert time.monotonic() < deadline, "a place is still taken"
         time.sleep(0.01)
 
@@ -208,18 +211,17 @@ def test_of_a_long_chat_the_end_is_read(local: Local) -> None:
         assert answer["usage"] == text["usage"]
 
 
-def test_a_reply_ends_at_its_own_stop_strings_and_at_the_next_turn() -> None:
-    config = ServeConfig(chat_template=("user=Q:",))
-    body = {"stop": ["x", "y"], "messages": []}
-    assert read_order(body, is_chat=True, context_length=16, config=config)[0].stop == (
-        "x",
-        "y",
-        "\nQ:",
-    )
-    assert read_order(body, is_chat=False, context_length=16, config=config)[0].stop == ("x", "y")
-    spoken = {"context_length": 16, "config": ServeConfig(), "dialogue": Dialogue({"Anna": 1})}
-    assert read_order(body, is_chat=True, **spoken)[0].stop == ("x", "y", "\n\n")
-    assert read_order(body, is_chat=False, **spoken)[0].stop == ("x", "y")
+def test_a_reply_ends_at_its_own_stop_strings_and_at_the_next_turn(local: Local) -> None:
+    def stops(writer: Writer, config: ServeConfig, is_chat: bool) -> tuple[str, ...]:
+        body = {"stop": ["x", "y"], "messages": []}
+        return read_order(body, is_chat=is_chat, writer=writer, config=config)[0].stop
+
+    template = ServeConfig(chat_template=("user=Q:",))
+    assert stops(local.writer, template, is_chat=True) == ("x", "y", "\nQ:")
+    assert stops(local.writer, template, is_chat=False) == ("x", "y")
+    spoken = replace(local.writer, dialogue=Dialogue({"Anna": 1}))
+    assert stops(spoken, ServeConfig(), is_chat=True) == ("x", "y", "\n\n")
+    assert stops(spoken, ServeConfig(), is_chat=False) == ("x", "y")
 
 
 def test_a_character_that_the_model_does_not_know_is_named(letters_run: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.serve.listening import listen
+from minigpt.serve.connections import listen
 from minigpt.studio.app import make_app
 from minigpt.studio.children import Children
 from minigpt.studio.context import Studio

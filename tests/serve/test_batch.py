@@ -1,5 +1,5 @@
-"""Who gets a place: requests in the order in which they come, none of them more than half of the
-places, and none left without an answer. Steps are made one by one here."""
+"""Who gets a row of the batch: the oldest texts, of a request at most as many as half of the rows;
+and none is left without an answer. Steps are made one by one here."""
 
 import asyncio
 import contextlib
@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 
 import minigpt
-from minigpt.generation.results import Step
 from minigpt.generation.sampler import nats_of
 from minigpt.generation.writer import Writer
 
 from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make installs what these tests need")
-from minigpt.serve import scheduler as scheduling
-from minigpt.serve.jobs import NOT_DRAWN, ApiError, Job
-from minigpt.serve.scheduler import Scheduler
-from minigpt.serve.settings import READERS, Order, ServeConfig
+from minigpt.serve import app
+from minigpt.serve import batch as batching
+from minigpt.serve.answers import TextPiece
+from minigpt.serve.batch import Batch, Job
+from minigpt.serve.requests import ApiError, Order
+from minigpt.serve.settings import ServeConfig
 
 
 @pytest.fixture(scope="module")
@@ -49,67 +50,74 @@ def a_job(writer: Writer, n: int = 1, prompt: str = "the fox", **fields: Any) ->
     count = fields.pop("max_tokens", 3)
     order = Order(n=n, max_tokens=count, max_new_tokens=count, **fields)
     ids = writer.tokenizer.encode(prompt)
-    return Job(order, [(prompt, ids)], bias, time.monotonic())
+    return Job(order, [(prompt, ids)], bias, time.monotonic() + 100)
 
 
-def a_scheduler(writer: Writer, places: int, **settings: Any) -> Scheduler:
-    return Scheduler(writer, ServeConfig(max_batch=places, **settings))
+def a_batch(writer: Writer, rows: int, **settings: Any) -> Batch:
+    return Batch(writer, ServeConfig(max_batch=rows, **settings))
 
 
-def news(scheduler: Scheduler, job: Job) -> list[tuple[int, Any]]:
-    """All that a job was told."""
-    return list(scheduler._outbox[job])
+def pieces(job: Job, i: int = 0) -> list[TextPiece]:
+    """All that the client of a job was told of a text."""
+    return list(job.texts[i].pieces)
 
 
-def steps(scheduler: Scheduler, job: Job, i: int) -> list[Step]:
-    return [step for text, step in news(scheduler, job) if text == i]
+def drawn(job: Job, i: int = 0) -> list[int]:
+    """The tokens that were written of a text."""
+    return [token.id for piece in pieces(job, i) if not piece.is_prompt for token in piece.tokens]
+
+
+def finish(batch: Batch) -> None:
+    """Until all texts are written."""
+    while batch.waiting or batch.reading or batch.rows:
+        batch.step()
 
 
 def test_the_oldest_request_comes_first(writer: Writer) -> None:
     def check() -> None:
-        scheduler = a_scheduler(writer, places=1)
+        batch = a_batch(writer, rows=1)
         jobs = dict(zip("abcd", [a_job(writer, n) for n in (3, 1, 2, 1)], strict=True))
         for job in jobs.values():
-            scheduler.submit(job)
+            batch.submit(job)
         begun = list[str]()
-        while scheduler.waiting or scheduler.batch:
-            scheduler.step()
+        while batch.waiting or batch.rows:
+            batch.step()
             for name, job in jobs.items():
-                for i, _ in news(scheduler, job):
-                    if f"{name}{i}" not in begun:
+                for i, text in enumerate(job.texts):
+                    if text.pieces and f"{name}{i}" not in begun:
                         begun.append(f"{name}{i}")
         assert begun == ["a0", "a1", "a2", "b0", "c0", "c1", "d0"]
 
     by_hand(check)
 
 
-def test_a_request_has_half_of_the_places_and_leaves_the_others_to_later_ones(
+def test_a_request_has_half_of_the_rows_and_leaves_the_others_to_later_ones(
     writer: Writer,
 ) -> None:
-    """Its texts are the same as without that."""
+    """Its texts are the same as without that, also where its contexts are full and read again."""
     samples = writer.samples("the fox", max_new_tokens=40, samples=9, seed=1, temperature=1.0)
 
     def check() -> None:
-        scheduler = a_scheduler(writer, places=5)
+        batch = a_batch(writer, rows=5)
         large = a_job(writer, 9, max_tokens=40, seed=1)
         large.bias = writer.bias
-        scheduler.submit(large)
-        scheduler.step()
-        assert [text.job for text in scheduler.batch] == [large] * 2
+        batch.submit(large)
+        batch.step()
+        assert [text.job for text in batch.rows] == [large] * 2
 
         others = [a_job(writer, 2, max_tokens=20) for _ in range(2)]
         for other in others:
-            scheduler.submit(other)
-        scheduler.step()
-        taken = Counter(text.job for text in scheduler.batch)
+            batch.submit(other)
+        batch.step()
+        taken = Counter(text.job for text in batch.rows)
         assert taken == {large: 2, others[0]: 2, others[1]: 1}
 
-        while scheduler.waiting or scheduler.reading or scheduler.batch:
-            scheduler.step()
-            taken = Counter(text.job for text in (*scheduler.batch, *scheduler.reading))
+        while batch.waiting or batch.reading or batch.rows:
+            batch.step()
+            taken = Counter(text.job for text in batch.rows)
             assert max(taken.values(), default=0) <= 2
         for i, sample in enumerate(samples):
-            assert tuple(step.token_id for step in steps(scheduler, large, i)) == sample.token_ids
+            assert tuple(drawn(large, i)) == sample.token_ids
 
     by_hand(check)
 
@@ -118,81 +126,107 @@ def test_a_stream_of_single_texts_does_not_starve_a_request_of_several(writer: W
     """Others always wait, and more come than can be served; three texts need three turns."""
 
     def check() -> None:
-        scheduler = a_scheduler(writer, places=2, max_waiting=8)
+        batch = a_batch(writer, rows=2, max_waiting=8)
         several = a_job(writer, 3)
         for job in (a_job(writer), a_job(writer), several):
-            scheduler.submit(job)
+            batch.submit(job)
         for _ in range(60):
             for _ in range(2):
                 with contextlib.suppress(ApiError):  # too many wait
-                    scheduler.submit(a_job(writer))
-            scheduler.step()
-        ends = [step for _, step in news(scheduler, several) if step.stop_reason]
-        assert len(ends) == 3 and len(scheduler.waiting) > 5
+                    batch.submit(a_job(writer))
+            batch.step()
+        assert all(text.has_ended for text in several.texts) and len(batch.waiting) > 5
+
+    by_hand(check)
+
+
+def test_a_text_whose_context_is_full_goes_on_before_others_and_is_none_that_waits(
+    writer: Writer,
+) -> None:
+    """Its row is the first that is free, and the queue has as much room as before."""
+
+    def check() -> None:
+        batch = a_batch(writer, rows=1, max_waiting=2)
+        long, other = a_job(writer, max_tokens=40), a_job(writer)
+        batch.submit(long)
+        batch.step()
+        batch.submit(other)
+        for text in batch.rows:  # as after so many tokens
+            text.read = (text.read * writer.engine.context_length)[: writer.engine.context_length]
+        batch._free_rows()
+        assert [text.job for text in batch.waiting] == [long, other]
+        batch.check_room(1)
+        with pytest.raises(ApiError, match="Too many texts are waiting"):
+            batch.check_room(2)
+        batch.step()
+        assert [text.job for text in batch.rows] == [long]
+        finish(batch)
+        assert len(drawn(long)) == 40 and len(drawn(other)) == 3
 
     by_hand(check)
 
 
 def test_a_request_that_waited_too_long_is_told_so(writer: Writer) -> None:
-    """Its time counts from its arrival. One whose texts are all begun ends with what it has."""
+    """One whose texts are all begun ends with what it has."""
 
     def check() -> None:
-        scheduler = a_scheduler(writer, places=1, max_seconds=100.0)
+        batch = a_batch(writer, rows=1)
         running, waiting = a_job(writer, max_tokens=400), a_job(writer, 2)
-        scheduler.submit(running)
-        scheduler.step()
-        scheduler.submit(waiting)
-        scheduler.step()
-        assert not news(scheduler, waiting)
-        waiting.arrived -= 101
-        scheduler.step()
-        assert [(i, error.status) for i, error in news(scheduler, waiting)] == [(0, 503)]
-        assert waiting.is_over and not scheduler.waiting
-        running.arrived -= 101
-        scheduler.step()
-        assert steps(scheduler, running, 0)[-1].stop_reason == "length" and not scheduler.batch
+        batch.submit(running)
+        batch.step()
+        batch.submit(waiting)
+        batch.step()
+        assert waiting.error is None
+        waiting.deadline -= 101
+        batch.step()
+        assert waiting.error is not None and waiting.error.status == 503
+        assert waiting.is_over and not batch.waiting and not running.is_over
+        running.deadline -= 101
+        batch.step()
+        assert pieces(running)[-1].stop_reason == "length" and len(drawn(running)) < 10
+        batch.step()
+        assert not batch.rows
 
     by_hand(check)
 
 
 def test_texts_end_when_the_server_leaves(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have begun with what they have, the others with an error."""
-    monkeypatch.setattr(scheduling, "GRACE", -1)
+    monkeypatch.setattr(batching, "GRACE", -1)
 
     def check() -> None:
-        scheduler = a_scheduler(writer, places=1)
+        batch = a_batch(writer, rows=1)
         running, waiting = a_job(writer, max_tokens=400), a_job(writer)
-        scheduler.submit(running)
-        scheduler.step()
-        scheduler.submit(waiting)
-        scheduler.is_leaving = lambda: True
-        scheduler.step()
-        assert steps(scheduler, running, 0)[-1].stop_reason == "length"
-        assert isinstance(news(scheduler, waiting)[0][1], ApiError)
+        batch.submit(running)
+        batch.step()
+        batch.submit(waiting)
+        batch.is_leaving = lambda: True
+        batch.step()
+        assert pieces(running)[-1].stop_reason == "length"
+        assert waiting.error is not None and not pieces(waiting)
 
     by_hand(check)
 
 
 def test_a_late_text_shows_what_was_held_back_for_a_stop_string(writer: Writer) -> None:
     def check() -> None:
-        scheduler = a_scheduler(writer, places=1, max_seconds=100.0)
+        batch = a_batch(writer, rows=1)
         everything = tuple(f"{letter}?" for letter in "abcdefghijklmnopqrstuvwxyz \n")
         job = a_job(writer, max_tokens=400, stop=everything)
-        scheduler.submit(job)
+        batch.submit(job)
         for _ in range(6):
-            scheduler.step()
-        job.arrived -= 101
-        scheduler.step()
-        told = steps(scheduler, job, 0)
-        drawn = [step.token_id for step in told if step.sample != NOT_DRAWN]
-        text = writer.tokenizer.decode(drawn)
-        assert "".join(step.text for step in told) == text and told[-1].stop_reason == "length"
+            batch.step()
+        job.deadline -= 101
+        batch.step()
+        text = writer.tokenizer.decode(drawn(job))
+        assert "".join(piece.text for piece in pieces(job)) == text
+        assert pieces(job)[-1].stop_reason == "length" and len(drawn(job)) == 7
 
     by_hand(check)
 
 
 def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: Writer) -> None:
-    """The event loop may say so at any moment between two lines of the scheduler's thread."""
+    """The event loop may say so at any moment between two lines of the thread."""
 
     class Leaving(Job):
         asked = 0
@@ -201,7 +235,7 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
         def is_over(self) -> bool:
             before = self.__dict__.get("left", False)
             self.asked += 1
-            if self.asked == 3:  # the client leaves as soon as the scheduler has looked
+            if self.asked == 3:  # the client leaves as soon as the thread has looked
                 self.__dict__["left"] = True
             return before
 
@@ -211,15 +245,33 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
 
     def check() -> None:
         for look in range(1, 9):
-            scheduler = a_scheduler(writer, places=1)
+            batch = a_batch(writer, rows=1)
             job = a_job(writer, max_tokens=400)
-            leaving = Leaving(job.order, job.prompts, job.bias, job.arrived)
+            prompts = [(text.prompt, text.ids) for text in job.texts]
+            leaving = Leaving(job.order, prompts, job.bias, job.deadline)
             leaving.asked = 3 - look
-            scheduler.submit(leaving)
+            batch.submit(leaving)
             for _ in range(9):
-                if scheduler.waiting or scheduler.batch:
-                    scheduler.step()
-            assert not scheduler.batch and leaving.is_over
+                if batch.waiting or batch.rows:
+                    batch.step()
+            assert not batch.rows and leaving.is_over
+
+    by_hand(check)
+
+
+def test_who_left_while_it_waited_takes_no_room(writer: Writer) -> None:
+    def check() -> None:
+        batch = a_batch(writer, rows=1, max_waiting=2)
+        batch.submit(a_job(writer, max_tokens=400))
+        batch.step()
+        left = a_job(writer, 2)
+        batch.submit(left)
+        with pytest.raises(ApiError, match="Too many texts are waiting"):
+            batch.submit(a_job(writer))
+        left.is_over = True
+        batch.step()
+        batch.submit(a_job(writer, 2))
+        assert not any(text.pieces for text in left.texts)
 
     by_hand(check)
 
@@ -227,24 +279,24 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
 def test_a_prompt_is_read_no_further_when_nobody_waits_for_it(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduling, "TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr(batching, "_TOKENS_AT_ONCE", 4)
 
     def check() -> None:
-        scheduler = a_scheduler(writer, places=2, max_seconds=100.0)
-        scheduler.submit(a_job(writer, max_tokens=400))
-        scheduler.step()
-        for leave in (True, False):  # or is late
+        batch = a_batch(writer, rows=2)
+        batch.submit(a_job(writer, max_tokens=400))
+        batch.step()
+        for leaves in (True, False):  # or is late
             job = a_job(writer, prompt="the fox asked a crow for bread and said no")
-            scheduler.submit(job)
-            scheduler.step()
-            assert [text.job for text in scheduler.reading] == [job]
-            job.is_over = leave
-            job.arrived -= 101
-            scheduler.step()
-            assert not scheduler.reading and len(scheduler.batch) == 1
-            assert [isinstance(error, ApiError) for _, error in news(scheduler, job)] == [True][
-                leave:
-            ]
+            batch.submit(job)
+            batch.step()
+            assert batch.reading is not None and batch.reading.job == job
+            if leaves:
+                job.is_over = True
+            else:
+                job.deadline -= 101
+            batch.step()
+            assert batch.reading is None and len(batch.rows) == 1
+            assert (job.error is None) == leaves
 
     by_hand(check)
 
@@ -256,8 +308,8 @@ def test_a_long_prompt_is_read_in_parts_while_others_write(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And scored in parts; its log-probabilities are those of reading it at once."""
-    monkeypatch.setattr(scheduling, "TOKENS_AT_ONCE", 4)
-    monkeypatch.setattr(scheduling, "LOGITS_AT_ONCE", 3 * len(writer.bias))
+    monkeypatch.setattr(batching, "_TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr(batching, "_LOGITS_AT_ONCE", 3 * len(writer.bias))
     rows = list[int]()
     logits_of = type(writer.glass).logits
 
@@ -268,21 +320,23 @@ def test_a_long_prompt_is_read_in_parts_while_others_write(
     monkeypatch.setattr(type(writer.glass), "logits", watched)
 
     def check() -> None:
-        scheduler = a_scheduler(writer, places=2)
+        batch = a_batch(writer, rows=2)
         other = a_job(writer, max_tokens=400)
-        scheduler.submit(other)
-        scheduler.step()
+        batch.submit(other)
+        batch.step()
         text = "the fox asked a crow for bread and said no"
         scored = a_job(writer, prompt=text, max_tokens=0, echo=True, logprobs=0)
-        scheduler.submit(scored)
-        before = len(news(scheduler, other))
-        while scheduler.waiting or scheduler.reading:
-            scheduler.step()
-        assert len(news(scheduler, other)) > before + 1
+        batch.submit(scored)
+        before = len(drawn(other))
+        while not pieces(scored):
+            batch.step()
+        assert len(drawn(other)) > before + 1
         assert max(rows) == 3
 
-        first, *told, _ = [step.log_probability for step in steps(scheduler, scored, 0)]
-        ids = scored.prompts[0][1]
+        (piece,) = pieces(scored)
+        assert piece.text == text and piece.stop_reason == "length"
+        first, *told = [token.log_probability for token in piece.tokens]
+        ids = scored.texts[0].ids
         logits = writer.glass(np.array([ids[:-1]]))[0]
         assert first is None and len(ids) > 9
         np.testing.assert_allclose(told, nats_of(logits, np.array(ids[1:])), rtol=1e-5)
@@ -294,7 +348,7 @@ def test_logits_of_a_prompt_are_computed_and_sorted_only_for_who_wants_them(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
-    for name, owner in (("logits", type(writer.glass)), ("likeliest", scheduling.Writer)):
+    for name, owner in (("logits", type(writer.glass)), ("likeliest", Writer)):
         found = getattr(owner, name)
 
         def watched(*given: Any, name: str = name, found: Any = found) -> Any:
@@ -307,9 +361,9 @@ def test_logits_of_a_prompt_are_computed_and_sorted_only_for_who_wants_them(
     def check() -> None:
         for logprobs, expected in [(None, set()), (0, {"logits"}), (2, {"logits", "likeliest"})]:
             asked.clear()
-            scheduler = a_scheduler(writer, places=1)
-            scheduler.submit(a_job(writer, max_tokens=0, echo=True, logprobs=logprobs))
-            scheduler.step()
+            batch = a_batch(writer, rows=1)
+            batch.submit(a_job(writer, max_tokens=0, echo=True, logprobs=logprobs))
+            batch.step()
             assert set(asked) == expected
 
     by_hand(check)
@@ -333,8 +387,8 @@ def test_a_full_server_refuses_before_it_reads_a_prompt(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = Local(tiny_run, max_waiting=2)
+    monkeypatch.setattr(local.batch, "waiting", a_job(local.writer).texts)
     monkeypatch.setattr(type(local.writer.tokenizer), "encode", lambda *_: 1 / 0)
-    monkeypatch.setattr(local.scheduler, "waiting", [None])
     status, headers, answer = local.ask("/v1/completions", {"prompt": ["the", "fox"]})
     assert status == 429 and "retry-after" in headers, answer
 
@@ -345,13 +399,13 @@ def test_many_requests_at_once_leave_turns_to_others(tiny_run: Path) -> None:
     turns = itertools.count()
     turn = next(turns)
     read_in = Counter[int]()
-    submit = local.scheduler.submit
+    submit = local.batch.submit
 
     def watched(job: Job) -> None:
         read_in[turn] += 1
         submit(job)
 
-    local.scheduler.submit = watched  # type: ignore[method-assign]
+    local.batch.submit = watched  # type: ignore[method-assign]
 
     async def others() -> None:
         nonlocal turn
@@ -366,7 +420,7 @@ def test_many_requests_at_once_leave_turns_to_others(tiny_run: Path) -> None:
         other.cancel()
 
     local.run(ask())
-    assert read_in.total() == 30 and max(read_in.values()) <= READERS
+    assert read_in.total() == 30 and max(read_in.values()) <= app._READERS
 
 
 def test_a_request_of_more_texts_than_may_wait_is_never_let_in(tiny_run: Path) -> None:
