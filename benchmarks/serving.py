@@ -8,7 +8,7 @@ Then the same model in a plain transformers loop behind the same framework. Figu
 benchmarks/results/serving.json too.
 
 python benchmarks/serving.py --before CHECKOUT [--rounds 5]. The servers of another checkout and of
-this one in turns, round after round: 1, 8, 40 and 100 streams, /health beside each, and the
+this one beside each other, asked in turns: 1, 8, 40 and 100 streams, /health beside each, and the
 requests of an evaluation harness. Printed are medians, lowest and highest, and how many times as
 fast this checkout is: the median over the rounds of that ratio.
 """
@@ -26,7 +26,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +49,18 @@ ROOT = Path(__file__).parent.parent
 COMMAND = "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
 BASE = "base"  # a model with random weights as large as the base
 STREAMS = (1, 8, 40, 100)  # at once, of two checkouts
-SCORED = 60  # tokens of a text that a harness sends, and how many of these texts it sends
-if "MINIGPT_PORT" not in os.environ:  # a free one, lest another server answers; for children too
+SCORED = 64  # tokens of a text that a harness sends, and how many of these texts it sends
+Measure = Callable[[httpx2.AsyncClient], Awaitable[dict[str, float]]]
+
+
+def free_port() -> int:
+    """A free port, lest another server answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        os.environ["MINIGPT_PORT"] = str(free.getsockname()[1])
-PORT = int(os.environ["MINIGPT_PORT"])
+        port: int = free.getsockname()[1]
+        return port
+
+
+PORT = int(os.environ.setdefault("MINIGPT_PORT", str(free_port())))  # for children too
 
 
 def main() -> None:
@@ -76,10 +85,10 @@ def main() -> None:
             make_models(Path(folder, size), shape_of(size))
             run = Path(folder, size, "run")
             if given.before:
-                rows += compare(run, size, [given.before, ROOT], given.rounds)
+                rows += asyncio.run(compare(run, size, given.before, given.rounds))
                 continue
             rows += [{"size": size, **row} for row in batches(minigpt.load(run).glass)]
-            rows.append({"size": size, **asyncio.run(load(ours(run), given.streams))})
+            rows.append({"size": size, **asyncio.run(load(ours(run, PORT), given.streams))})
             print("transformers, one text after the other")
             plainly = [sys.executable, __file__, "--plain", str(Path(folder, size, "transformers"))]
             rows.append({"size": size, "plain": True, **asyncio.run(load(plainly, 10))})
@@ -114,19 +123,22 @@ def shape_of(size: str) -> GPTConfig:
     return shape
 
 
-def ours(run: Path) -> list[str]:
+def ours(run: Path, port: int) -> list[str]:
     """The command that serves a run."""
-    return [sys.executable, "-c", COMMAND, str(run), "--port", str(PORT)]
+    return [sys.executable, "-c", COMMAND, str(run.resolve()), "--port", str(port)]
 
 
 @contextlib.asynccontextmanager
-async def served(command: list[str], tree: Path = ROOT) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of the server that the command starts, with the package of a checkout."""
+async def served(
+    command: list[str], port: int, tree: Path = ROOT
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the server that the command starts at a port, in a checkout."""
+    # A program from the command line imports what is in its folder first.
     environment = {**os.environ, "PYTHONPATH": str(tree.resolve())}
-    server = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
+    server = subprocess.Popen(command, cwd=tree, stderr=subprocess.DEVNULL, env=environment)
     # Before the server closes a connection that nothing comes on, which takes 5 seconds.
     limits = httpx2.Limits(max_connections=None, keepalive_expiry=1)
-    url = f"http://127.0.0.1:{PORT}"
+    url = f"http://127.0.0.1:{port}"
     try:
         async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as client:
             while not await is_well(client):
@@ -141,7 +153,7 @@ async def served(command: list[str], tree: Path = ROOT) -> AsyncIterator[httpx2.
 async def load(command: list[str], streams: int) -> dict[str, Any]:
     """The streams one after the other, then all at once, of the server that the command starts."""
     start = time.perf_counter()
-    async with served(command) as client:
+    async with served(command, PORT) as client:
         ready = time.perf_counter() - start
         alone = [await stream(client, seed) for seed in range(streams)]
         one = statistics.median(TOKENS / seconds for _, _, seconds in alone)
@@ -168,7 +180,7 @@ async def at_once(
     client: httpx2.AsyncClient, streams: int
 ) -> tuple[list[tuple[str, float, float]], float, list[float]]:
     """So many streams at once; the seconds that they took together, and those of each /health."""
-    watching = start_watching()
+    watching = start_watching(client.base_url.port)
     start = time.perf_counter()
     found = await asyncio.gather(*(stream(client, seed) for seed in range(streams)))
     seconds = time.perf_counter() - start
@@ -179,22 +191,34 @@ async def at_once(
 # Two checkouts
 
 
-def compare(run: Path, size: str, trees: list[Path], rounds: int) -> list[dict[str, Any]]:
-    """The servers of two checkouts in turns; what each of them measured in each round."""
-    found: list[list[dict[str, float]]] = [[], []]
-    for i in range(rounds):
-        order = (0, 1) if i % 2 == 0 else (1, 0)
-        for which in order:
-            found[which].append(asyncio.run(measured(ours(run), trees[which])))
+async def compare(run: Path, size: str, before: Path, rounds: int) -> list[dict[str, Any]]:
+    """Both servers run, and each thing is asked of one and at once of the other; what each measured
+    in each round."""
+    measures: list[Measure] = [partial(beside_each_other, streams=streams) for streams in STREAMS]
+    measures += [partial(harness, together=together) for together in (1, 8)]
+    found: list[dict[str, list[float]]] = [defaultdict(list), defaultdict(list)]
+    ports = [free_port(), free_port()]
+    async with (
+        served(ours(run, ports[0]), ports[0], before) as old,
+        served(ours(run, ports[1]), ports[1]) as new,
+    ):
+        for i in range(rounds + 1):
+            for measure in measures:
+                for which in (0, 1) if i % 2 else (1, 0):
+                    figures = await measure((old, new)[which])
+                    if i == 0:  # until everything is loaded
+                        continue
+                    for name, value in figures.items():
+                        found[which][name].append(value)
 
     rows = []
     print(f"{size}: before, now, how many times as fast now", flush=True)
-    for name in found[0][0]:
-        before, now = ([row[name] for row in of_tree] for of_tree in found)
+    for name, of_old in found[0].items():
+        of_new = found[1][name]
         is_time = name.startswith("health")
-        ratios = [a / b if is_time else b / a for a, b in zip(before, now, strict=True)]
-        print(f"  {name:28}{spread(before)}{spread(now)}{spread(ratios)}", flush=True)
-        rows.append({"size": size, "name": name, "before": before, "now": now, "ratios": ratios})
+        ratios = [a / b if is_time else b / a for a, b in zip(of_old, of_new, strict=True)]
+        print(f"  {name:28}{spread(of_old)}{spread(of_new)}{spread(ratios)}", flush=True)
+        rows.append({"size": size, "name": name, "before": of_old, "now": of_new, "ratio": ratios})
     return rows
 
 
@@ -204,29 +228,28 @@ def spread(values: list[float]) -> str:
     return f"{median:10,.4g} ({low:,.4g} - {high:,.4g})".ljust(36)
 
 
-async def measured(command: list[str], tree: Path) -> dict[str, float]:
-    """What the server of a checkout does: tokens a second, seconds of /health, texts a second."""
-    row = {}
-    async with served(command, tree) as client:
-        await stream(client, 0)  # not before everything is loaded
-        for streams in STREAMS:
-            times = max(16 // streams, 1)  # one stream alone is over soon
-            runs = [await at_once(client, streams) for _ in range(times)]
-            waits = [wait for _, _, waits in runs for wait in waits]
-            assert all(text for texts, _, _ in runs for text, _, _ in texts), "a text is lost"
-            seconds = sum(seconds for _, seconds, _ in runs)
-            row[f"{streams} streams, tokens/s"] = times * streams * TOKENS / seconds
-            row[f"health beside {streams}, median"] = statistics.median(waits)
-            row[f"health beside {streams}, slowest"] = max(waits)
+async def beside_each_other(client: httpx2.AsyncClient, streams: int) -> dict[str, float]:
+    """Tokens a second of so many streams, and seconds of /health beside them."""
+    times = max(8 // streams, 1)  # one stream alone is over soon
+    runs = [await at_once(client, streams) for _ in range(times)]
+    assert all(text for texts, _, _ in runs for text, _, _ in texts), "a text is lost"
+    seconds = sum(seconds for _, seconds, _ in runs)
+    waits = [wait for _, _, waits in runs for wait in waits]
+    return {
+        f"{streams} streams, tokens/s": times * streams * TOKENS / seconds,
+        f"health beside {streams}, median": statistics.median(waits),
+        f"health beside {streams}, slowest": max(waits),
+    }
 
-        for together in (1, 8):
-            start = time.perf_counter()
-            for first in range(0, SCORED, together):
-                asked = (score(client, seed) for seed in range(first, first + together))
-                await asyncio.gather(*asked)
-            seconds = time.perf_counter() - start
-            row[f"scored, {together} at once, texts/s"] = SCORED / seconds
-    return row
+
+async def harness(client: httpx2.AsyncClient, together: int) -> dict[str, float]:
+    """Texts a second that are scored, so many at a time."""
+    start = time.perf_counter()
+    for first in range(0, SCORED, together):
+        asked = (score(client, seed) for seed in range(first, first + together))
+        await asyncio.gather(*asked)
+    seconds = time.perf_counter() - start
+    return {f"scored, {together} at once, texts/s": SCORED / seconds}
 
 
 async def score(client: httpx2.AsyncClient, seed: int) -> None:
@@ -262,10 +285,10 @@ async def stream(client: httpx2.AsyncClient, seed: int) -> tuple[str, float, flo
     return text if done else "", first, time.perf_counter() - start
 
 
-def start_watching() -> "subprocess.Popen[str]":
+def start_watching(port: int) -> "subprocess.Popen[str]":
     """A process that measures /health until it is told to end; it has its first answer."""
     command = [sys.executable, __file__, "--watch"]
-    environment = {**os.environ, "MINIGPT_PORT": str(PORT)}
+    environment = {**os.environ, "MINIGPT_PORT": str(port)}
     watching = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     )
