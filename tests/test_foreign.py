@@ -28,7 +28,7 @@ from minigpt.generation.window import Window
 from minigpt.model import GPT, FeedForward
 from minigpt.recipe.samples import Samples
 from minigpt.runs.folder import WEIGHTS
-from minigpt.runs.journal import texts_of_evaluations
+from minigpt.runs.state import texts_of_evaluations
 from minigpt.runs.weights import read_network, save_weights
 from minigpt.training.checkpoint import Learner, TrainingState, load_checkpoint, save_checkpoint
 from minigpt.training.optimizer import make_optimizers

@@ -22,7 +22,6 @@ from minigpt.generation import continuation
 from minigpt.measure import places
 from minigpt.page import build
 from minigpt.recipe import plan, rules, samples, text_stats, tuning
-from minigpt.runs import journal
 from minigpt.runs.folder import NEARLY, read_config
 from minigpt.serve.app import BODY, CLIENTS_OF_A_TEXT
 from minigpt.serve.batch import GRACE
@@ -72,9 +71,6 @@ head_bytes = inspect.signature(h11.Connection).parameters["max_incomplete_event_
 python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"][2:]
 split = rules.plan_token_split_prob(epochs=100, width=128, tokenizer="bpe")
 base_parameters = count_parameters(read_config(real_base_folder()).model)
-asking = re.findall(
-    r"^const EVERY = (\d+);", (ROOT / "minigpt/studio/window/basics/events.js").read_text(), re.M
-)
 
 PROMISES = {
     "README.md": [
@@ -103,7 +99,6 @@ PROMISES = {
         f"{word(planning.MINUTES[-1] / 60)} hours.",
         f"and {word(reading._LINES)} lines *as the model sees it*",
         f"at most {TrainConfig.checkpoint_seconds:.0f} seconds of learning are lost",
-        f"the window asks every {word(int(asking[0]))} seconds",
         f"{upload._MOST_BYTES // 10**9} GB and {upload._MOST_FILES:,} files for a text",
         f"{word(reading.MOST_SECONDS / 60)} minutes and {reading._MOST_MEMORY // GB} GB of memory",
         f"{part(upload._LEAST_FREE / 10**9)} a gigabyte of the disk stays free",
@@ -156,8 +151,6 @@ PROMISES = {
         f"compiles on CUDA from {compilation._LONG:.0f} minutes or {compilation._MANY:,} steps on",
     ],
     "docs/runs.md": [
-        f"it is touched every {word(journal.SECONDS_ALIVE)} seconds. A training whose `alive` is "
-        f"{word(journal.SECONDS_SILENT)} seconds old has ended",
         f"together take at most a {part(1 / samples._TIMES_THE_COST)} of the time",
         f"in stretches of {copies.LEAST} or more",
         f"is part of a stretch of {copies.LEAST} characters or more",

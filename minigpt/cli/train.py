@@ -76,11 +76,9 @@ def _resume(given: argparse.Namespace, fields: Fields, *, started: float) -> Non
     if fields.keys() - training.keys() - {"files"}:
         raise UserError("--resume takes its text and model from the run; leave them out")
 
-    print_message(f"minigpt {__version__}: loading torch, to continue a run")
     from ..runs.base import BASE
     from ..runs.find import check_is_whole
     from ..runs.folder import read_config
-    from ..runs.journal import telling_failure
 
     out = None
     if given.out is not None:
@@ -89,12 +87,12 @@ def _resume(given: argparse.Namespace, fields: Fields, *, started: float) -> Non
             raise UserError("the base cannot be continued; --init base trains it on your text")
         check_is_whole(chosen)
         out = Path(chosen)
-    with telling_failure(out):
-        if out is not None:
-            read_config(out)
+        read_config(out)
+    with _early_journal(out) as journal:
+        print_message(f"minigpt {__version__}: loading torch, to continue a run")
         from ..recipe.run import resume_run
 
-        resume_run(out, training, started, fields.get("files", ()))
+        resume_run(out, training, started, fields.get("files", ()), journal)
 
 
 def _plan(settings: Settings) -> None:
@@ -118,35 +116,37 @@ def _start(out: str | None, settings: Settings, *, started: float) -> None:
         start_run(settings, out=out, started=started)
         return
 
-    _say_reading(settings)
     from ..runs.making import check_free
 
-    check_free(Path(out or "runs/.any"))  # without a name: whether runs/ can be written to
-    with _waiting_journal(out) as journal:
-        try:
-            source = _read_text(settings, is_for_run=True, journal=journal)
-            from ..recipe.run import start_run
+    place = Path(out or "runs/.any")  # without a name: whether runs/ can be written to
+    check_free(place)
+    with _early_journal(place) as journal:
+        _say_reading(settings)
+        source = _read_text(settings, is_for_run=True, journal=journal)
+        from ..recipe.run import start_run
 
-            start_run(settings, out=out, started=started, source=source, journal=journal)
-        except SystemExit:  # by a signal; a `stop` in the journal acts as SIGTERM does
-            if journal is None or not journal.is_stop_asked:
-                raise
-            journal.end("stopped")
-            print_message("stopped before the training began; nothing is kept")
+        start_run(settings, out=out, started=started, source=source, journal=journal)
 
 
 @contextlib.contextmanager
-def _waiting_journal(out: str | None) -> Iterator["Journal | None"]:
-    """The journal that another program has made for the run, opened before the text is read; None
-    if there is none."""
-    from ..runs.journal import Journal, has_journal
+def _early_journal(run: Path | None) -> Iterator["Journal | None"]:
+    """The journal of a run, opened before the text is read, if its folder is there: another program
+    has made it, or the run is continued. None otherwise, and where several processes train."""
+    from ..runs.folder import JOURNAL
+    from ..runs.journal import Journal
 
-    if out is None or not has_journal(Path(out)):
+    if run is None or not (run / JOURNAL).is_dir() or "LOCAL_RANK" in os.environ:
         yield None
         return
-    with Journal(Path(out)) as journal:
+    with Journal(run) as journal:
         journal.tell("reading")
-        yield journal
+        try:
+            yield journal
+        except SystemExit:  # by a signal; a `stop` in the journal acts as SIGTERM does
+            if not journal.is_stop_asked:
+                raise
+            print_message("stopped before the training began")
+            journal.end("interrupted")
 
 
 def _say_reading(settings: Settings) -> None:
@@ -175,7 +175,7 @@ def _read_text(
 
     def tell_share(_: Path, share: float) -> None:
         if journal is not None:
-            journal.tell_share("reading", share)
+            journal.tell("reading", share=round(share, 3))
 
     source = find_source(config, print_message, tell_share)
     if config.init is None:  # else the model is read first, and brings its tokenizer

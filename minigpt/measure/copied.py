@@ -13,7 +13,7 @@ from ..data.batches import Dataset
 from ..data.source import read_again
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
-from ..runs.journal import keep_copied
+from ..runs.state import keep_copied
 from ..training.callbacks import Training
 from ..training.messages import say
 

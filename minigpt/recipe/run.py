@@ -7,7 +7,6 @@ rank 0 reads and plans while the others wait; all of them train.
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +144,11 @@ def start_run(
             settings = planned.settings
 
         # Encode, and fit the plan to the tokens
-        folder.tell("tokens")
-        tell_share = partial(folder.tell_share, "tokens")
+        folder.tell("tokens", fingerprint=source.fingerprint)
+
+        def tell_share(share: float) -> None:
+            folder.tell("tokens", share=round(share, 3))
+
         dataset = on_all(tokens_of, source, settings.text, beginning.tokenizer, tell_share)
         files = {}
         if planned is not None:
@@ -189,11 +191,13 @@ def resume_run(
     training: Mapping[str, Any],
     started: float,
     files: tuple[str, ...] = (),
+    journal: Journal | None = None,
 ) -> Run:
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 
     The run is the one in the folder `out`, or else the one that was trained last, on these files if
-    some are named. Nothing on disk changes before the run, its text and the fields are accepted.
+    some are named. `journal` is that of the run, if it is open. Nothing else on disk changes before
+    the run, its text and the fields are accepted.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         run = on_main(run_to_resume, out, files)
@@ -202,7 +206,7 @@ def resume_run(
         dataset = on_all(tokens_of_run, run, config, source)
         on_main(check_has_more, run, config, dataset)
 
-        folder = RunFolder(run)
+        folder = RunFolder(run, journal)
         trainer = make_trainer(
             GPT(config.gpt), dataset, config.training, folder=folder, started=started
         )

@@ -17,7 +17,6 @@ from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
 from ..data.origin import Origin
 from ..system.atomic import whole_name
 from ..system.json_objects import read_lines, read_object
-from .journal import JOURNAL
 from .weights import read_network
 
 if TYPE_CHECKING:
@@ -39,8 +38,18 @@ STEP_NAME = "(?:0|[1-9][0-9]{0,14})"  # a pattern of their names, without the en
 FIRST = "0.safetensors"  # in KEPT: the weights before training
 DAMAGED = "damaged.safetensors"  # in CHECKPOINT, too: a LAST that could not be read
 BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
-LOCK = ".lock"
+LOCK = ".lock"  # held by the training, from its beginning to its end
 WANDB = "wandb"  # a folder that --log wandb writes where it is offline
+JOURNAL = "journal"  # a folder, which holds
+STATE = "state.json"  # what a training does
+TEXTS = "samples.jsonl"  # what the model writes, from before its first step on
+COPIED = "copied.json"  # how much of what it writes at the end is in its text word for word
+STOP = "stop"  # whoever makes this file ends the training
+JOURNAL_FILES = (STATE, TEXTS, COPIED, STOP)
+JOB = "job.json"  # and what the studio adds: what a run is to learn, and for how long;
+LOG = "log.txt"  # what the training prints
+STUDIO_FILES = (JOB, LOG)
+AT_ONCE = "now"  # what `stop` holds if nothing is to be saved any more
 FOLDERS = (CHECKPOINT, KEPT, JOURNAL)
 
 _WEIGHTS_OF_STEP = ".safetensors"  # endings, in KEPT

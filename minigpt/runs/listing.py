@@ -3,13 +3,10 @@ itself.
 """
 
 import contextlib
-import json
 import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME, TextConfig
@@ -22,16 +19,13 @@ from .folder import (
     CONFIG,
     COUNTING,
     LAST,
-    METRICS,
     PREVIOUS,
     WEIGHTS,
     check_is_gpt,
-    kept_row,
     kept_steps,
     read_config,
-    read_metrics,
 )
-from .making import locked
+from .state import facts_of, state_of
 from .weights import count_weights, read_best, read_network
 
 _LONGEST_NAME = 200  # bytes; a system takes 255, some of which an ending needs
@@ -48,7 +42,7 @@ class Run(SystemPath):
     def about(self) -> dict[str, Any]:
         """What `minigpt runs` tells of it; UserError if it is damaged."""
         config = read_config(self)
-        rows = read_metrics(self / METRICS)
+        facts = facts_of(self)
         text = config.origin.text
         files = text.files if text else ("no known text",)
         written = time.localtime((self / WEIGHTS).stat().st_mtime)
@@ -58,10 +52,10 @@ class Run(SystemPath):
             "init": text.init if text else None,
             "network": read_network(self / WEIGHTS),
             "parameters": count_weights(self / WEIGHTS),
-            "bits_per_byte": kept_row(rows).get("val_bits_per_byte"),
-            COUNTING: rows[-1].get(COUNTING) if rows else None,
+            "bits_per_byte": facts.bits_per_byte,
+            COUNTING: facts.evaluation.get(COUNTING),
             "written": time.strftime("%Y-%m-%d %H:%M", written),
-            "finished": _is_finished(self, rows),
+            "finished": facts.is_finished,
             "kept": self.kept(),
         }
 
@@ -112,9 +106,9 @@ def unfinished_run(text: TextConfig, fingerprint: str) -> Run | None:
             config = read_config(folder)
             check_is_gpt(folder)
             is_same = config.origin.fingerprint == fingerprint and _full_names(config.text) == files
-            if is_same and not _is_finished(folder):
-                with locked(folder):
-                    return folder
+            state = state_of(folder)
+            if is_same and not state.facts.is_finished and not state.is_active:
+                return folder
     return None
 
 
@@ -124,18 +118,6 @@ def _full_names(text: TextConfig) -> list[str] | None:
     if any(title(name) != name for name in names):
         return None
     return [os.path.abspath(name) for name in names]
-
-
-def _is_finished(folder: Path, rows: list[dict[str, Any]] | None = None) -> bool:
-    """Whether a run's last checkpoint says that it is finished, without reading its tensors. If
-    there is no checkpoint, the last evaluation in the `rows` of its metrics says so."""
-    for name in (LAST, PREVIOUS):
-        with contextlib.suppress(SafetensorError, OSError, ValueError, LookupError, TypeError):
-            with safe_open(folder / CHECKPOINT / name, "np") as file:
-                state = json.loads(file.metadata()["state"])
-            return bool(state["finished"])
-    rows = read_metrics(folder / METRICS) if rows is None else rows
-    return any(row["done"] == 1 for row in rows[-1:])
 
 
 def all_runs(runs: str | Path = "runs") -> list[Run]:

@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ from .folder import (
     DAMAGED,
     FIRST,
     FOLDERS,
+    JOURNAL,
+    JOURNAL_FILES,
     KEPT,
     LAST,
     LOCK,
@@ -36,12 +38,12 @@ from .folder import (
     PREVIOUS,
     STEP_NAME,
     STEPS,
+    STUDIO_FILES,
     TOKENIZER,
     WANDB,
     WEIGHTS,
     RunConfig,
 )
-from .journal import JOURNAL, JOURNAL_FILES, STUDIO_FILES, is_awaited, remove_journal
 from .weights import files_begun_with, save_weights
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ _FILES = tuple(
         *map(re.escape, (*_OF_OLDER_VERSIONS, *_ALONE)),
     )
 )
+_PATIENCE = 1.0  # seconds: who looks whether a run is trained holds its lock for a moment
 _HOUR = 3600.0  # seconds: whatever was not written to for so long, nobody is writing
 
 
@@ -135,8 +138,9 @@ def check_free(out: Path) -> None:
 
 
 def _holds_anything(folder: Path) -> bool:
-    """Whether there is more in a folder than a journal, which may be there before its run."""
-    return any(path.name != JOURNAL for path in folder.iterdir())
+    """Whether there is more in a folder than a journal and its lock, which may be there before the
+    run."""
+    return any(path.name not in (JOURNAL, LOCK) for path in folder.iterdir())
 
 
 def is_untrained(folder: Path) -> bool:
@@ -157,13 +161,14 @@ def is_untrained(folder: Path) -> bool:
     return others == beginning and not saved and kept <= {folder / KEPT / FIRST}
 
 
-def remove_untrained(folder: Path) -> None:
+def remove_untrained(folder: Path, *, is_locked: bool = False) -> None:
     """Remove a run that has learned nothing. A folder that holds anything else stays as it is, and
-    so does a journal that another program has made. UserError if another process is training in it.
+    so does a journal that another program has made. UserError if another process is training in it;
+    `is_locked` says that this one is.
     """
     if not is_untrained(folder):
         return
-    with locked(folder):
+    with contextlib.nullcontext() if is_locked else locked(folder):
         if not is_untrained(folder):  # another process has trained it meanwhile
             return
         beginning = files_begun_with(folder / WEIGHTS) or set()
@@ -173,14 +178,36 @@ def remove_untrained(folder: Path) -> None:
                 file.unlink()
             with contextlib.suppress(FileNotFoundError):
                 inner.rmdir()
-        if not is_awaited(folder):
-            remove_journal(folder)
+        if not _is_awaited(folder):
+            remove_from_journal(folder, JOURNAL_FILES)
+            with contextlib.suppress(OSError):
+                (folder / JOURNAL).rmdir()
         for name in (*beginning, STEPS):
             (folder / name).unlink(missing_ok=True)
 
-    (folder / LOCK).unlink(missing_ok=True)  # not earlier: Windows removes no file that is open
-    with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
-        folder.rmdir()
+    if not is_locked:
+        with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
+            (folder / LOCK).unlink(missing_ok=True)  # Windows removes no file that is open
+            folder.rmdir()
+
+
+def _is_awaited(run: Path) -> bool:
+    """Whether another program has made the journal, which still wants to read how it ended."""
+    try:
+        return any(whole_name(path.name) not in JOURNAL_FILES for path in (run / JOURNAL).iterdir())
+    except OSError:
+        return False
+
+
+def remove_from_journal(run: Path, names: Iterable[str]) -> None:
+    """Remove the files with these names from a journal, whole or unfinished; one that is a link is
+    not followed."""
+    folder = run / JOURNAL
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for file in folder.iterdir():
+        if whole_name(file.name) in names:
+            file.unlink(missing_ok=True)
 
 
 # While it is trained
@@ -191,7 +218,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from training in `folder` until this one ends, however it ends.
     Unfinished files that killed processes have left are removed."""
     try:
-        with FileLock(folder / LOCK, timeout=0):
+        with FileLock(folder / LOCK, timeout=_PATIENCE):
             _remove_leftovers(folder)
             yield
     except Timeout:

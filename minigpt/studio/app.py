@@ -13,9 +13,9 @@ from starlette.types import ASGIApp
 from .answers import REFUSALS, JSONAnswer, Refusal, read_json, refuse
 from .context import Studio, studio_of
 from .guard import Guard, cookie_name
-from .runs import routes as run_routes
 from .texts import routes as text_routes
 from .tickets import Tickets
+from .trainings import routes as training_routes
 
 WINDOW = Path(__file__).parent / "window"
 WEB = WINDOW.parents[1] / "web"  # what the window and the page of a model share
@@ -31,7 +31,7 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
         Route("/api/token", _token, methods=["POST"]),
         Route("/api/close", _close, methods=["POST"]),
         *text_routes.ROUTES,
-        *run_routes.ROUTES,
+        *training_routes.ROUTES,
     ]
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_ERRORS, refuse))
     app.state.studio = studio

@@ -11,16 +11,17 @@ from starlette.requests import Request
 
 from .children import Children
 from .guard import Logins
-from .runs.events import Streams, Watch
-from .runs.line import Line
-from .runs.making import Making
-from .runs.states import States, free_space, runs_in
 from .settings import checked_settings
 from .texts.about import rows as texts_of
 from .texts.upload import remove_half
 from .texts.work import TextWork
 from .tickets import Tickets
+from .trainings.line import Line
+from .trainings.shown import Told, free_space, runs_in, told_of, told_of_all
+from .uses import Making
 from .workspace import Workspace
+
+_MEGABYTES = 10_000_000  # what is free is told in so many bytes: it changes all the time
 
 
 def studio_of(request: Request) -> "Studio":
@@ -34,10 +35,7 @@ class Studio:
 
     Attributes:
         workspace: where everything lies.
-        states: what all runs are doing.
         line: the trainings that wait.
-        watch: looks at the state of everything, for all windows together.
-        streams: the streams of events that are open.
         children: the programs that end with the studio.
         text_work: what is read and planned in the background.
         tickets: files for the browser to fetch.
@@ -50,10 +48,7 @@ class Studio:
 
     def __init__(self, workspace: Workspace, close: Callable[[], None], *, is_lesson: bool = False):
         self.workspace = workspace
-        self.states = States(workspace.runs)
-        self.line = Line(workspace, self.states)
-        self.watch = Watch(self.state)
-        self.streams = Streams()
+        self.line = Line(workspace)
         self.children = Children()
         self.text_work = TextWork(self.children, workspace.root)
         self.tickets = Tickets()
@@ -70,18 +65,23 @@ class Studio:
             sent = {**sent, "lesson": True}
         return checked_settings(sent)
 
-    def state(self) -> dict[str, Any]:
+    def runs(self) -> list[Told]:
+        """What all runs are doing."""
+        return told_of_all(self.workspace.runs)
+
+    def state(self) -> Told:
         """All runs, texts, and the line."""
-        runs = self.states.all()
+        runs = self.runs()
         waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
+        free = free_space(self.workspace.root)
         return {
             "runs": runs,
-            "bin": [self.states.of(run) for run in runs_in(self.workspace.bin)],
+            "bin": [told_of(run) for run in runs_in(self.workspace.bin)],
             "texts": texts_of(self.workspace),
             "line": [
                 {name: run[name] for name in ("name", "place", "starts_in")} for run in waiting
             ],
-            "free": free_space(self.workspace.root),
+            "free": None if free is None else free // _MEGABYTES * _MEGABYTES,
             "folder": self.workspace.root.resolve().name,
         }
 

@@ -16,13 +16,20 @@ from .platforms import name_problem, rename
 _UNFINISHED = re.compile(r"\.new-(?:[0-9a-f]{12}-)?(.+)", re.DOTALL)
 
 
-def write_text(text: str, path: Path) -> None:
-    """Write a text file, whole or not at all; the same bytes on every system."""
+def write_text(text: str, path: Path, *, is_synced: bool = True) -> None:
+    """Write a text file, whole or not at all; the same bytes on every system. One that is not
+    synced is written sooner, and may be lost if the machine crashes."""
     write = partial(Path.write_text, data=text, encoding="utf-8", newline="\n")
-    replace(path, write)
+    replace(path, write, is_synced=is_synced)
 
 
-def replace(path: Path, write: Callable[[Path], Any], *, keep_as: Path | None = None) -> None:
+def replace(
+    path: Path,
+    write: Callable[[Path], Any],
+    *,
+    keep_as: Path | None = None,
+    is_synced: bool = True,
+) -> None:
     """Let `write` fill a new file, sync it to disk and rename it to `path`. If that fails, the file
     at `path` stays as it was, and OSError with its name is raised. With `keep_as` the file that was
     there is kept by that name: at every moment one of the two is there."""
@@ -33,13 +40,14 @@ def replace(path: Path, write: Callable[[Path], Any], *, keep_as: Path | None = 
     new = path.with_name(unfinished_name(path.name))
     try:
         write(new)
-        with open(new, "rb+") as file:
-            os.fsync(file.fileno())
+        if is_synced:
+            with open(new, "rb+") as file:
+                os.fsync(file.fileno())
 
         if keep_as is not None and path.exists():
             rename(path, keep_as)
         rename(new, path)
-        if os.name == "posix":  # make the renaming outlast a crash of the machine
+        if is_synced and os.name == "posix":  # make the renaming outlast a crash of the machine
             descriptor = os.open(path.parent, os.O_RDONLY)
             os.fsync(descriptor)
             os.close(descriptor)

@@ -19,7 +19,7 @@ from ..data.batches import Dataset
 from ..model import GPT
 from ..runs.folder import BEST, CHECKPOINT, CONFIG, WEIGHTS, RunConfig, has_checkpoint, read_config
 from ..runs.journal import Journal
-from ..runs.making import begin_run, locked, remove_untrained
+from ..runs.making import begin_run, remove_untrained
 from ..runs.weights import read_best, save_weights
 from ..system.atomic import write_text
 from ..system.errors import kind_of_error
@@ -62,15 +62,10 @@ class RunFolder:
 
     # The journal
 
-    def tell(self, phase: str, **more: Any) -> None:
-        """Tell whoever reads the journal what is done next."""
+    def tell(self, phase: str | None = None, **more: Any) -> None:
+        """Tell whoever reads the journal what the training does: see :meth:`Journal.tell`."""
         if self.journal is not None:
             self.journal.tell(phase, **more)
-
-    def tell_share(self, phase: str, share: float) -> None:
-        """Tell whoever reads the journal which share of a phase is done."""
-        if self.journal is not None:
-            self.journal.tell_share(phase, share)
 
     # From the first file to the last
 
@@ -102,19 +97,18 @@ class RunFolder:
         except BaseException:
             if distributed.is_main():
                 with contextlib.suppress(OSError, UserError):  # the first error is the one to tell
-                    remove_untrained(self.path)
+                    remove_untrained(self.path, is_locked=self.journal is not None)
             raise
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Within, no other process can train in the folder, and its journal is open. Rank 0 locks
-        it for all, and opens the journal unless the caller has; the others have none."""
+        """Within, no other process can train in the folder, and its journal is open. Rank 0 opens
+        it for all unless the caller has; the others have none."""
         assert self.path is not None
+        is_own = self.journal is None
         with contextlib.ExitStack() as stack:
-            distributed.on_main(stack.enter_context, locked(self.path))
-            is_own = self.journal is None
-            if is_own and distributed.is_main():
-                self.journal = stack.enter_context(Journal(self.path))
+            if is_own:
+                distributed.on_main(self._open_journal, stack)
             if self.journal is not None:
                 self.journal.is_watched = True
             try:
@@ -126,6 +120,10 @@ class RunFolder:
             finally:
                 if is_own:
                     self.journal = None  # it is closed; who goes on opens another
+
+    def _open_journal(self, stack: contextlib.ExitStack) -> None:
+        assert self.path is not None
+        self.journal = stack.enter_context(Journal(self.path))
 
     def resume(self, learner: Learner, config: TrainConfig, dataset: Dataset) -> TrainingState:
         """Return to the last checkpoint that is whole; the state that it says. From now on the run
@@ -179,15 +177,14 @@ class RunFolder:
                 self._note_problem(what, kind_of_error(error), problem)
             return False
 
-        kind = self._unwritten.pop(what, None)
-        if kind is not None and not self._unwritten:
-            self.tell("solved", kind=kind)
+        if self._unwritten.pop(what, None) is not None and not self._unwritten:
+            self.tell(problem=None)
         return True
 
     def _note_problem(self, what: str, kind: str, problem: str) -> None:
         """Tell the journal of the first file that could not be written."""
         if not self._unwritten:
-            self.tell("problem", kind=kind, message=problem)
+            self.tell(problem={"kind": kind, "message": problem})
         self._unwritten[what] = kind
 
     def is_gone(self) -> bool:

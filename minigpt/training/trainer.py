@@ -29,6 +29,9 @@ from .schedule import Pace, Schedule
 from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
 from .step import GradientDescent
 
+_TOLD = ("step", "seconds", "train_bits_per_byte", "val_bits_per_byte")  # to the journal
+_AT_END = 20.0  # seconds of the minutes in which it evaluates and saves, and does not learn
+
 
 class Trainer:
     """Trains any network from token ids ``(b, T)`` to logits ``(b, T, vocab_size)``.
@@ -183,7 +186,6 @@ class Trainer:
 
         self._pace = Pace(self.config, deadline, steps_in_epoch, self.tokens_per_step)
         self._callbacks = CallbackList(self._given_callbacks, distributed.is_main())
-        self._tell_journal()
 
         with undisturbed(self.model, self.config), GracefulStop() as stop:
             try:
@@ -199,16 +201,6 @@ class Trainer:
             finally:
                 self._callbacks.call("on_end", self)
             self._check_callbacks(is_over=True)
-
-    def _tell_journal(self) -> None:
-        """Training begins: tell when the minutes will be over, and how good the model is expected
-        to become."""
-        ends = None
-        if self.config.steps is None:
-            left = self.started + 60 * self.config.minutes - time.monotonic()
-            ends = round(time.time() + left, 3)
-        expected = self.figures.get(EXPECTED)
-        self.folder.tell("training", ends=ends, expected_bits_per_byte=expected)
 
     def _prepare(self) -> None:
         """Find out how much time there is, and tell that the first step comes next."""
@@ -281,6 +273,7 @@ class Trainer:
 
     def _step(self, done: float) -> None:
         """Take a step, before which a share of the training is done, and report it."""
+        self.folder.tell("training")
         state = self.state
         result = self._descent.step(state, done)
         self._pace.note(state.step)
@@ -300,6 +293,7 @@ class Trainer:
 
     def _evaluate(self, done: float) -> None:
         """Evaluate, and keep the weights if they are the best or nearly so."""
+        self.folder.tell("evaluating")
         state = self.state
         state.evaluations = math.floor(done * self.config.num_evals)
         state.finished = done >= 1.0  # this is the last evaluation, unless its weights are lost
@@ -336,6 +330,7 @@ class Trainer:
 
     def _save(self) -> None:
         """Write a checkpoint. What has passed since the last step counts: an evaluation, mostly."""
+        self.folder.tell("saving")
         self.state.seconds = distributed.of_main(self._pace.seconds())
         if self.folder.save_checkpoint(self._learner, self.state, self.config):
             self._callbacks.call("on_save", self)
@@ -367,7 +362,26 @@ class Trainer:
             "train_bits_per_byte": self.state.train_bits_per_byte,
             "tokens_per_second": round(self._pace.speed, 1),
         }
+        self._tell_journal(event, done)
         self._callbacks.call(event, self)
+
+    def _tell_journal(self, event: str, done: float) -> None:
+        """Tell the journal how far the training is, how good the model is, and how good it is
+        expected to become."""
+        figures = self.figures
+        left = figures.get("seconds_left")  # by its speed
+        if self.config.steps is None:
+            in_minutes = 60 * self.config.minutes - figures["seconds"]
+            if left is None or left > in_minutes - _AT_END:
+                left = in_minutes
+
+        told = {"share": done, "seconds_left": left, EXPECTED: figures.get(EXPECTED)}
+        if event == "on_start":
+            self.folder.tell("training", **told)
+            return
+        told |= {name: figures[name] for name in _TOLD if name in figures}
+        told["best_bits_per_byte"] = self.state.best_bits_per_byte
+        self.folder.tell(**told, goes_on_from=None)
 
     def _check_callbacks(self, is_over: bool = False) -> None:
         """Raise what a callback has raised in any process, once the run is saved."""

@@ -14,9 +14,9 @@ import minigpt
 from minigpt.data.temporary import left_copies, temporary_copy
 from minigpt.data.token_files import remove_prepared
 from minigpt.runs.folder import CONFIG
-from minigpt.runs.journal import keep_copied
 from minigpt.runs.making import locked
-from minigpt.studio.runs.jobs import TrainingJob, write_job
+from minigpt.runs.state import keep_copied
+from minigpt.studio.trainings.asking import TrainingJob, write_job
 from minigpt.system.atomic import unfinished_name
 
 from ..conftest import some_text, train_tiny
@@ -93,7 +93,7 @@ def test_of_all_files_that_a_run_can_have_none_is_left(place: Path, type_: Type)
     assert type_("page my")[0] == 0 and type_("page my@0")[0] == 0
     keep_copied(run, {"share": 0.5})
     write_job(run, TrainingJob(asked=1.0, is_waiting=False, text={"beginning": "Once"}))
-    for name in ("log.txt", "job.lock", "alive", "stop"):
+    for name in ("log.txt", "stop"):
         (run / "journal" / name).touch()
     (run / "events.out.tfevents.1").touch()  # of --log tensorboard
     (run / "wandb/offline-run-1/files").mkdir(parents=True)  # of --log wandb

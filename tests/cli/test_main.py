@@ -12,8 +12,8 @@ import pytest
 
 from minigpt.cli import main
 from minigpt.runs.folder import read_config
-from minigpt.runs.journal import texts_of_evaluations
 from minigpt.runs.making import locked
+from minigpt.runs.state import texts_of_evaluations
 
 from ..conftest import TINY, some_text, train_tiny, unix_only
 from ..forks import Forks

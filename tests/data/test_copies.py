@@ -19,7 +19,7 @@ from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
 from minigpt.data.corpus import Piece, place_of
 from minigpt.data.source import find_source, split
-from minigpt.runs.journal import COPIED, JOURNAL
+from minigpt.runs.folder import COPIED, JOURNAL
 from tests.conftest import some_text, train_tiny
 
 from .texts import json_lines, piece, whole, write

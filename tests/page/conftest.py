@@ -12,8 +12,8 @@ import pytest
 from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
+from minigpt.runs.folder import JOURNAL, TEXTS
 from minigpt.runs.found import FoundModel
-from minigpt.runs.journal import JOURNAL, TEXTS
 from minigpt.system.json_objects import lines_of
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 

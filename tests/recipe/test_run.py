@@ -31,8 +31,17 @@ from minigpt.data.token_cache import prepare_tokens
 from minigpt.measure.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
 from minigpt.runs import weights
-from minigpt.runs.folder import BEST, CHECKPOINT, METRICS, PLAN, WEIGHTS, read_config, read_metrics
-from minigpt.runs.journal import JOURNAL, ROWS
+from minigpt.runs.folder import (
+    BEST,
+    CHECKPOINT,
+    JOURNAL,
+    METRICS,
+    PLAN,
+    STATE,
+    WEIGHTS,
+    read_config,
+    read_metrics,
+)
 from minigpt.runs.listing import newest_run
 from minigpt.system.atomic import unfinished_name
 from minigpt.training import folder as training_folder
@@ -493,12 +502,12 @@ def test_the_advice_after_weights_that_could_not_be_written_follows_the_reason(
 def test_a_resume_that_is_refused_changes_nothing_but_the_journal() -> None:
     whole, cut = train_tiny(out="whole"), Path("cut")
     interrupted(cut)
-    rows = cut / JOURNAL / ROWS
+    state = cut / JOURNAL / STATE
     before = contents(cut)
     with pytest.raises(UserError, match=r"cut.*does not fit this run"):
         resume(cut, steps=16, optimizer="adamw")
-    told = {str(rows.relative_to(cut)): rows.read_bytes()}
-    assert contents(cut) == before | told and b"does not fit this run" in rows.read_bytes()
+    told = {str(state.relative_to(cut)): state.read_bytes()}
+    assert contents(cut) == before | told and b"does not fit this run" in state.read_bytes()
     resume(cut)
     assert (cut / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
 

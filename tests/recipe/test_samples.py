@@ -8,7 +8,7 @@ import pytest
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.runs.folder import read_config
-from minigpt.runs.journal import texts_of_evaluations
+from minigpt.runs.state import texts_of_evaluations
 from tests.conftest import TINY, train_tiny
 from tests.training.runs import contents, interrupted, resume
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,17 +21,15 @@ from minigpt.cli import main
 from minigpt.recipe import samples
 from minigpt.runs import journal as journal_module
 from minigpt.runs.delete import run_to_delete
-from minigpt.runs.folder import STEPS, WEIGHTS
-from minigpt.runs.journal import (
-    ALIVE,
-    COPIED,
-    JOURNAL,
-    STOP,
-    TEXTS,
-    Journal,
+from minigpt.runs.folder import COPIED, JOURNAL, STATE, STEPS, STOP, TEXTS, WEIGHTS
+from minigpt.runs.journal import Journal
+from minigpt.runs.making import locked
+from minigpt.runs.state import (
+    facts_of,
+    is_training,
     keep_copied,
-    read_phases,
     read_texts,
+    state_of,
 )
 from minigpt.system.atomic import unfinished_name
 from minigpt.training.checkpoint import save_checkpoint
@@ -48,22 +45,106 @@ OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is looked at every two seconds is looked at all the time."""
-    monkeypatch.setattr(journal_module, "SECONDS_ALIVE", 0.01)
+    """What is looked at every second is looked at all the time."""
+    monkeypatch.setattr(journal_module, "SECONDS", 0.01)
 
 
-def phases(run: Path) -> list[str]:
-    return [row.get("how", row["phase"]) for row in read_phases(run)]
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """All that trainings in this process say: what has changed, one after the other."""
+    changes: list[dict[str, Any]] = []
+    tell = Journal.tell
+
+    def note(journal: Journal, phase: str | None = None, **more: Any) -> None:
+        is_new = phase is not None and phase != journal._state["phase"]
+        changes.append({**more, "phase": phase} if is_new else more)
+        tell(journal, phase, **more)
+
+    monkeypatch.setattr(Journal, "tell", note)
+    return changes
 
 
-def test_a_training_tells_its_phases_and_how_it_ended(workplace: Path) -> None:
+def said(run: Path) -> dict[str, Any]:
+    return facts_of(run).said
+
+
+def test_a_training_tells_its_phases_and_how_it_ended(
+    workplace: Path, told: list[dict[str, Any]]
+) -> None:
     run = train_tiny()
-    assert phases(run) == ["training", "finished"]
-    assert not (run / JOURNAL / ALIVE).exists()
+    names = [change.get("how") or change["phase"] for change in told if "phase" in change]
+    assert names[-6:] == ["evaluating", "saving", "training", "evaluating", "saving", "finished"]
+    end = said(run)
+    assert (end["phase"], end["how"], end["step"]) == ("ended", "finished", 8)
+    assert end["val_bits_per_byte"] == facts_of(run).evaluation["val_bits_per_byte"]
+    assert end["best_bits_per_byte"] == facts_of(run).bits_per_byte
+    assert end["writes"] == read_texts(run)[-1]["text"]
+    assert state_of(run).state == "done" and not is_training(run)
 
-    interrupted("runs/parts", step=3)
-    resume(Path("runs/parts"))
-    assert phases(Path("runs/parts")) == ["training", "interrupted", "training", "finished"]
+    parts = Path("runs/parts")
+    interrupted(parts, step=3)
+    assert (state_of(parts).state, said(parts)["how"]) == ("stopped", "interrupted")
+    resume(parts)
+    assert state_of(parts).state == "done"
+
+
+def test_a_training_holds_the_lock_of_its_run_and_waits_a_second_for_who_looks(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    run = Path("runs/my")
+    after_step(monkeypatch, lambda step: step == 3, lambda: seen.append(state_of(run).state))
+    train_tiny(out=run)
+    assert seen == ["learning"]
+    with (
+        locked(run),
+        pytest.raises(UserError, match="another process is training"),
+        Journal(run),
+    ):
+        pass
+    assert state_of(run).state == "done"  # whoever came too late has said nothing
+
+
+def test_what_goes_on_keeps_what_it_said_until_its_first_new_step(
+    workplace: Path, told: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path("runs/my")
+    interrupted(run, step=3)
+    before = said(run)
+    at_start: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "minigpt.recipe.samples.Samples.on_start", lambda *_: at_start.append(said(run))
+    )
+    resume(run)
+    (now,) = at_start
+    assert (now["phase"], now["goes_on_from"]) == ("training", before["seconds"])
+    assert (now["step"], now["writes"]) == (before["step"], before["writes"])
+    assert said(run)["goes_on_from"] is None
+
+
+def test_the_state_is_written_once_a_second_and_when_another_phase_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "SECONDS", 3600.0)
+    with Journal(tmp_path) as journal:
+        journal.tell("reading", share=0.0)
+        assert said(tmp_path)["phase"] == "reading"
+        for number in range(25):
+            journal.tell("reading", share=number / 100)
+        assert said(tmp_path)["share"] == 0.0
+        journal._write()  # as each second
+        assert said(tmp_path)["share"] == 0.24
+        journal.tell("planning")
+        assert (said(tmp_path)["phase"], said(tmp_path)["share"]) == ("planning", None)
+
+
+def test_the_state_is_always_whole(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.tell("reading")
+        for number in range(300):
+            journal.tell(("reading", "planning")[number % 2], writes="x" * number)
+            assert json.loads((tmp_path / JOURNAL / STATE).read_text())["phase"]
+    assert os.listdir(tmp_path / JOURNAL) == [STATE]
 
 
 def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_does(
@@ -144,10 +225,10 @@ def test_the_file_stop_ends_a_training_as_ctrl_c_does(
 ) -> None:
     run = Path("runs/my")
     is_heard = threading.Event()
-    look = Journal._look_for_stop
+    write = Journal._write
 
     def looked(journal: Journal) -> None:
-        look(journal)
+        write(journal)
         if journal.is_stop_asked:
             is_heard.set()
 
@@ -156,11 +237,11 @@ def test_the_file_stop_ends_a_training_as_ctrl_c_does(
         assert is_heard.wait(PATIENCE)
 
     with monkeypatch.context() as patched, pytest.raises(Interrupted) as stopped:
-        patched.setattr(Journal, "_look_for_stop", looked)
+        patched.setattr(Journal, "_write", looked)
         after_step(patched, lambda at: at == 3, ask)
         train_tiny(out=run)
     assert stopped.value.exit_status == 0
-    assert phases(run) == ["training", "stopped"]
+    assert said(run)["how"] == "stopped"
 
     resume(run)  # which removes the file
     whole = train_tiny(out="runs/whole")
@@ -173,13 +254,13 @@ import sys
 from minigpt.cli import main
 from minigpt.runs import journal
 
-journal.SECONDS_ALIVE = 0.02
-tell_share = journal.Journal.tell_share
-def tell_and_wait(self, phase, share):
-    tell_share(self, phase, share)
-    while phase == "reading" and WAITS and not self.is_stop_asked:
+journal.SECONDS = 0.02
+tell = journal.Journal.tell
+def tell_and_wait(self, phase=None, **more):
+    tell(self, phase, **more)
+    while phase == "reading" and "share" in more and WAITS and not self.is_stop_asked:
         self._is_closing.wait(0.01)
-journal.Journal.tell_share = tell_and_wait
+journal.Journal.tell = tell_and_wait
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -194,7 +275,7 @@ def start(forks: Forks, out: Path, *, waits_in_reading: bool = False) -> "subpro
 
 
 def wait_for(run: Path, phase: str) -> None:
-    wait_until(lambda: phase in phases(run))
+    wait_until(lambda: said(run).get("phase") == phase)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -212,11 +293,13 @@ def test_a_program_that_made_the_journal_is_told_from_the_beginning_and_ends_the
     run = Path("runs/my")
     training = start(forks, run, waits_in_reading=phase == "reading")
     wait_for(run, phase)
-    seen = (run / JOURNAL / ALIVE).stat().st_mtime_ns
-    wait_until(lambda: (run / JOURNAL / ALIVE).stat().st_mtime_ns > seen)
+    if phase == "training":
+        wait_until(lambda: (said(run)["step"] or 0) > 0)
+    assert is_training(run)
     (run / JOURNAL / STOP).touch()
     assert training.wait(PATIENCE) == 0
-    assert phases(run)[-1] == how
+    assert said(run)["how"] == how
+    assert not is_training(run)
     assert (run / "checkpoint").exists() == (phase == "training")
 
 
@@ -227,7 +310,7 @@ def test_stop_with_now_leaves_at_once(workplace: Path, forks: Forks) -> None:
     wait_for(run, "training")
     (run / JOURNAL / STOP).write_text("now\n")
     assert training.wait(PATIENCE) == 1
-    assert phases(run)[-1] == "stopped"
+    assert said(run)["how"] == "stopped"
 
 
 def test_what_went_wrong_is_told_to_who_made_the_journal_and_stays_there(workplace: Path) -> None:
@@ -235,23 +318,24 @@ def test_what_went_wrong_is_told_to_who_made_the_journal_and_stays_there(workpla
     (Path("runs/my") / JOURNAL).mkdir(parents=True)
     (Path("runs/my") / JOURNAL / "job.json").write_text("{}")
     assert main(["train", "short.txt", "--out", "runs/my", *OPTIONS]) == 2
-    assert [row["phase"] for row in read_phases(Path("runs/my"))] == ["reading", "end"]
-    end = read_phases(Path("runs/my"))[-1]
-    assert (end["how"], end["kind"]) == ("failed", "too_short") and "short" in end["message"]
+    state = state_of(Path("runs/my"))
+    assert (state.state, said(Path("runs/my"))["phase"]) == ("failed", "failed")
+    assert state.problem is not None
+    assert state.problem["kind"] == "too_short" and "short" in state.problem["message"]
     assert train_tiny(out="runs/my")  # the place is free
 
 
-def test_what_goes_wrong_before_a_run_is_continued_is_told_once(workplace: Path) -> None:
+def test_what_goes_wrong_before_a_run_is_continued_is_told(workplace: Path) -> None:
     run = train_tiny(out="runs/my")
     assert main(["train", "--resume", "--out", "runs/my"]) == 2
-    assert phases(run) == ["training", "finished", "failed"]
-    assert read_phases(run)[-1]["kind"] == "finished"
+    state = state_of(run)
+    assert state.state == "failed" and state.facts.is_finished
+    assert (state.problem or {})["kind"] == "finished"
 
 
 def test_how_far_reading_and_tokens_are_is_told_while_they_go_on(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Path, told: list[dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr(journal_module, "_SECONDS_BETWEEN_SHARES", 0.0)
     Path("texts").mkdir()
     for seed in range(4):
         (Path("texts") / f"{seed}.txt").write_text(some_text(seed=seed))
@@ -260,9 +344,11 @@ def test_how_far_reading_and_tokens_are_is_told_while_they_go_on(
     assert main(["train", "texts", "--out", "runs/my", *OPTIONS]) == 0
 
     shares: dict[str, list[float]] = {}
-    for row in read_phases(run):
-        if "share" in row:
-            shares.setdefault(row["phase"], []).append(row["share"])
+    phase = ""
+    for change in told:
+        phase = change.get("phase", phase)
+        if "share" in change:
+            shares.setdefault(phase, []).append(change["share"])
     reading = sorted(set(shares["reading"]))
     assert reading == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0], abs=0.02)
     falls = [later < earlier for earlier, later in pairwise(shares["tokens"])]
@@ -270,24 +356,9 @@ def test_how_far_reading_and_tokens_are_is_told_while_they_go_on(
     assert shares["tokens"][-1] == 1.0
 
 
-def test_a_share_is_told_once_a_second_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [100.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0], time=time.time)
-    monkeypatch.setattr(journal_module, "time", clock)
-    with Journal(tmp_path) as journal:
-        journal.tell("reading")
-        for number in range(25):
-            now[0] += 0.125
-            journal.tell_share("reading", number / 100)
-    rows = read_phases(tmp_path)
-    assert [row.get("share") for row in rows] == [None, 0.07, 0.15, 0.23, None]
-
-
 @pytest.mark.long
 def test_what_a_window_shows_from_the_start_is_in_the_folder(
-    workplace: Path, known_kind: None
+    workplace: Path, known_kind: None, told: list[dict[str, Any]]
 ) -> None:
     """docs/runs.md says where."""
     Path("my.txt").write_text(some_text().replace("a", "ä"))
@@ -301,9 +372,9 @@ def test_what_a_window_shows_from_the_start_is_in_the_folder(
     assert plan["bits_per_byte"] > 0 and plan["seconds"] > 0
     assert config["training"]["minutes"] == 0.05 and config["training"]["num_evals"] == 1
     assert config["origin"]["text"]["tokenizer"] == "char"
-    (training, *_) = read_phases(run)
-    assert 0 < training["ends"] - training["time"] <= 60 * 0.05
-    assert training["expected_bits_per_byte"] == plan["bits_per_byte"]
+    begun = next(change for change in told if change.get("phase") == "training")
+    assert 0 < begun["seconds_left"] <= 60 * 0.05
+    assert begun["expected_bits_per_byte"] == plan["bits_per_byte"]
 
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert 0.1 < rows[-1]["val_right"] < 1
@@ -313,7 +384,7 @@ def test_what_a_window_shows_from_the_start_is_in_the_folder(
 
 
 def test_a_full_disk_is_told_when_it_is_full_and_when_there_is_room(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Path, told: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_full = [True]
 
@@ -323,10 +394,11 @@ def test_a_full_disk_is_told_when_it_is_full_and_when_there_is_room(
         save_checkpoint(*arguments, **named)
 
     monkeypatch.setattr("minigpt.training.folder.save_checkpoint", write)
-    rows = read_phases(train_tiny())
-    assert [row["phase"] for row in rows] == ["training", "problem", "solved", "end"]
-    assert rows[1]["kind"] == rows[2]["kind"] == "disk_full"
-    assert rows[1]["message"].startswith("could not write the checkpoint to runs/my: No space left")
+    run = train_tiny()
+    problem, solved = [change["problem"] for change in told if "problem" in change]
+    assert (problem["kind"], solved) == ("disk_full", None)
+    assert problem["message"].startswith("could not write the checkpoint to runs/my: No space left")
+    assert said(run)["problem"] is None
 
 
 class FullDisk(io.FileIO):
@@ -352,11 +424,26 @@ def test_rows_that_found_no_room_follow_when_there_is_some(
             patched.setattr(
                 journal_module, "open", lambda path, *_, **__: full(path), raising=False
             )
+            journal.add_text({"step": 0, "text": "first"})
+            journal.add_text({"step": 1, "text": "second"})
+            assert not read_texts(tmp_path)
+        journal.add_text({"step": 2, "text": "third"})
+    assert [row["text"] for row in read_texts(tmp_path)] == ["first", "second", "third"]
+
+
+def test_a_state_that_found_no_room_is_written_when_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise NO_ROOM
+
+    with Journal(tmp_path) as journal:
+        with monkeypatch.context() as patched:
+            patched.setattr(journal_module, "write_text", refuse)
             journal.tell("reading")
-            journal.tell("planning")
-            assert not read_phases(tmp_path)
-        journal.tell("training")
-    assert phases(tmp_path) == ["reading", "planning", "training", "finished"]
+            assert not said(tmp_path)
+        journal._write()  # as each second
+        assert said(tmp_path)["phase"] == "reading"
 
 
 def test_a_training_whose_folder_is_gone_ends_with_one_line(
@@ -405,8 +492,9 @@ def test_a_journal_that_cannot_be_written_stops_no_training(
         raise OSError("no space left")
 
     monkeypatch.setattr(journal_module, "open", refuse, raising=False)
+    monkeypatch.setattr(journal_module, "write_text", refuse)
     run = train_tiny()
-    assert not phases(run)
+    assert not said(run) and not read_texts(run)
     assert (run / WEIGHTS).exists()
 
 
@@ -416,9 +504,8 @@ def test_time_that_is_gone_is_told(
     with Journal(tmp_path):
         clock = time.time
         monkeypatch.setattr(journal_module.time, "time", lambda: clock() + 3600)
-        wait_for(tmp_path, "slept")
-    slept = [row for row in read_phases(tmp_path) if row["phase"] == "slept"]
-    assert [round(row["seconds"] / 3600, 1) for row in slept] == [1.0]
+        wait_until(lambda: bool(said(tmp_path).get("slept")))
+    assert round(said(tmp_path)["slept"] / 3600, 1) == 1.0
 
 
 def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplace: Path) -> None:
@@ -442,8 +529,8 @@ def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplac
 
 def test_a_name_that_is_not_utf_8_does_not_keep_a_journal_from_its_end(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"), Journal(tmp_path) as journal:
-        journal.tell("reading", name="caf\udce9 \u00fc")
+        journal.tell("reading", writes="caf\udce9 \u00fc")
         raise UserError("no such file: caf\udce9.txt")
-    begun, ended = read_phases(tmp_path)
-    assert begun["name"] == "caf\udce9 \u00fc"
-    assert ended["how"] == "failed" and ended["message"] == "no such file: caf\udce9.txt"
+    end = said(tmp_path)
+    assert end["writes"] == "caf\udce9 \u00fc" and end["phase"] == "failed"
+    assert end["problem"]["message"] == "no such file: caf\udce9.txt"

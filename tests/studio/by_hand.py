@@ -1,25 +1,36 @@
 """Folders of runs as a training leaves them, written by hand."""
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 
-from minigpt.runs.folder import CHECKPOINT, CONFIG, LAST, METRICS, STEPS, WEIGHTS
-from minigpt.runs.journal import ALIVE, JOURNAL, LOG, ROWS, STOP, TEXTS
+from minigpt.runs.folder import (
+    CHECKPOINT,
+    CONFIG,
+    JOURNAL,
+    LAST,
+    LOCK,
+    LOG,
+    METRICS,
+    STATE,
+    STEPS,
+    STOP,
+    TEXTS,
+    WEIGHTS,
+)
 from minigpt.runs.weights import metadata_of
-from minigpt.studio.runs.jobs import TrainingJob, write_job
+from minigpt.studio.trainings.asking import TrainingJob, write_job
 from minigpt.system.json_objects import lines_of
 from minigpt.system.safetensors_files import write_tensors
 
 NOW = time.time()
 BEGAN = NOW - 60.0
-PHASES = ("reading", "planning", "tokens", "training")
 TEXT = {"id": "0123456789ab", "name": "diary", "size": 3000, "characters": 1500, "beginning": "It"}
-END = {"finished": {"how": "finished"}, "stopped": {"how": "stopped"}}
+_HELD: dict[Path, FileLock] = {}  # the locks of runs that are trained
 
 
 def a_job(**changes: Any) -> TrainingJob:
@@ -33,39 +44,49 @@ def make_run(
     name: str = "diary",
     *,
     job: TrainingJob | None = None,
-    phases: tuple[str, ...] = (),
-    end: dict[str, Any] | None = None,
-    alive: float | None = None,
+    phase: str | None = None,
+    how: str | None = None,
+    problem: dict[str, Any] | None = None,
+    said: dict[str, Any] | None = None,
+    is_alive: bool = False,
     stop: str | None = None,
     steps: int = 0,
     evaluations: int = 0,
     has_checkpoint: bool = False,
     log: str | None = None,
 ) -> Path:
-    """A folder in `runs`. `phases` are those that began, five seconds after one another; `alive`
-    was touched so many seconds ago, or with 0 for as long as the test takes; a step takes ten
-    seconds."""
+    """A folder in `runs`. Its training has come to a `phase`, and ended if it says `how`; `said` is
+    what else it says. One that `is_alive` lives until a run of the name is made again. A step takes
+    ten seconds."""
     run = runs / name
+    if run in _HELD:
+        _HELD.pop(run).release()
     (run / JOURNAL).mkdir(parents=True, exist_ok=True)
     if job is not None:
         write_job(run, job)
-    rows: list[dict[str, Any]] = [
-        {"time": BEGAN + 5 * i, "phase": phase} for i, phase in enumerate(phases)
-    ]
-    if end is not None:
-        rows.append({"time": NOW - 1, "phase": "end", "message": "", **end})
-    if rows:
-        (run / JOURNAL / ROWS).write_text(lines_of(rows))
-    if alive is not None:
-        (run / JOURNAL / ALIVE).touch()
-        touched = NOW - alive if alive > 0.0 else time.time() + 3600  # however slow a browser is
-        os.utime(run / JOURNAL / ALIVE, (touched, touched))
+    if phase is not None or how is not None:
+        has_learned = phase == "training" and steps > 0
+        told = {
+            "began": BEGAN,
+            "time": NOW if phase == "training" else None,
+            "phase": phase if how is None else "failed" if how == "failed" else "ended",
+            "how": how,
+            "problem": problem,
+            "seconds_left": 60.0 if phase == "training" else None,
+            "step": steps if has_learned else None,
+            "seconds": 10.0 * steps if has_learned else None,
+            **(said or {}),
+        }
+        (run / JOURNAL / STATE).write_text(json.dumps(told))
+    if is_alive:
+        _HELD[run] = FileLock(run / LOCK)
+        _HELD[run].acquire()
     if stop is not None:
         (run / JOURNAL / STOP).write_text(stop)
     if log is not None:
         (run / JOURNAL / LOG).write_text(log)
 
-    if "training" in phases:
+    if phase == "training":
         write_config(run)
     if steps:
         (run / STEPS).write_text(lines_of(a_step(n) for n in range(1, steps + 1)))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from minigpt.studio.texts import upload
@@ -23,4 +24,6 @@ def receive(folder: Path, name: str, data: bytes, expected: int = 0) -> str:
         for begin in range(0, len(data), 100_000):
             yield data[begin : begin + 100_000]
 
-    return asyncio.run(upload.receive(folder, name, parts(), expected))
+    receiving = upload.receive(folder, name, parts(), expected)
+    with ThreadPoolExecutor(max_workers=1) as others:  # a test of the browser has a loop already
+        return others.submit(asyncio.run, receiving).result()

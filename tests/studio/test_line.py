@@ -7,18 +7,25 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.journal import HELD, JOURNAL, LOG, STOP
+from minigpt.runs.folder import JOURNAL, LOG, STOP
 from minigpt.studio.answers import Refusal
-from minigpt.studio.runs import line as line_module
-from minigpt.studio.runs.jobs import read_job, write_job
-from minigpt.studio.runs.line import Line
-from minigpt.studio.runs.names import free_run, run_name
-from minigpt.studio.runs.states import States
-from minigpt.studio.runs.trainings import ask, go_on, start_command, stop
+from minigpt.studio.trainings import line as line_module
+from minigpt.studio.trainings.asking import (
+    ask,
+    free_run,
+    go_on,
+    read_job,
+    run_name,
+    start_command,
+    stop,
+    write_job,
+)
+from minigpt.studio.trainings.line import Line
+from minigpt.studio.trainings.shown import told_of, told_of_all
 from minigpt.studio.workspace import Workspace
 from tests.hostile import NO_ROOM
 
-from .by_hand import PHASES, TEXT, a_job, make_run, write_config
+from .by_hand import TEXT, a_job, make_run, write_config
 
 Started = list[list[str]]
 
@@ -26,11 +33,6 @@ Started = list[list[str]]
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path)
-
-
-@pytest.fixture
-def states(workspace: Workspace) -> States:
-    return States(workspace.runs)
 
 
 @pytest.fixture
@@ -56,61 +58,48 @@ def end(run: Path, how: str = "finished") -> Path:
         run.parent,
         run.name,
         job=a_job(),
-        phases=PHASES,
+        phase="training",
         steps=3,
         evaluations=1,
         has_checkpoint=True,
-        end={"how": how},
+        how=how,
     )
 
 
 def test_the_oldest_request_starts_and_the_others_wait_for_its_end(
-    workspace: Workspace, states: States, started: Started
+    workspace: Workspace, started: Started
 ) -> None:
     second = ask_for(workspace, "second")
     write_job(second, replace(read_job(second) or a_job(), asked=time.time() + 5))
     first = ask_for(workspace, "first")
-    line = Line(workspace, states)
+    line = Line(workspace)
 
     assert line.look() == first
     assert [line.look() for _ in range(3)] == [None, None, None]
     end(first)
     assert line.look() == second
-    assert [command[0] for command in started] == ["runs/first", "runs/second"]
+    assert [command[2] for command in started] == ["runs/first", "runs/second"]
 
 
-def test_nothing_starts_while_a_terminal_trains(
-    workspace: Workspace, states: States, started: Started
-) -> None:
-    make_run(workspace.runs, "terminal", phases=PHASES, alive=0.0)
+def test_nothing_starts_while_a_terminal_trains(workspace: Workspace, started: Started) -> None:
+    make_run(workspace.runs, "terminal", phase="training", is_alive=True)
     ask_for(workspace, "waits")
-    assert Line(workspace, states).look() is None
+    assert Line(workspace).look() is None
     assert started == []
 
 
 def test_a_studio_that_was_killed_is_followed_by_one_that_goes_on_with_the_line(
-    workspace: Workspace, states: States, started: Started
+    workspace: Workspace, started: Started
 ) -> None:
     first, second = ask_for(workspace, "first"), ask_for(workspace, "second")
-    assert Line(workspace, states).look() == first
-    new_states = States(workspace.runs)
-    assert Line(workspace, new_states).look() is None  # the first one has just begun
-    assert {run["name"]: run["state"] for run in new_states.all()} == {
+    assert Line(workspace).look() == first
+    assert Line(workspace).look() is None  # the first one has just begun
+    assert {run["name"]: run["state"] for run in told_of_all(workspace.runs)} == {
         "first": "reading",
         "second": "waiting",
     }
     end(first)
-    assert Line(workspace, new_states).look() == second
-
-
-def test_nothing_starts_just_after_the_computer_has_slept(
-    workspace: Workspace, states: States
-) -> None:
-    line = Line(workspace, states)
-    now = time.time()
-    assert line._is_awake(now + 1)
-    assert not line._is_awake(now + 3600)  # a training touches its file within two seconds
-    assert [line._is_awake(now + 3600 + seconds) for seconds in (5, 10, 13)] == [False, False, True]
+    assert Line(workspace).look() == second
 
 
 def test_a_request_that_cannot_be_written_leaves_nothing(
@@ -119,23 +108,23 @@ def test_a_request_that_cannot_be_written_leaves_nothing(
     def fail(*_: Any) -> None:
         raise NO_ROOM
 
-    monkeypatch.setattr("minigpt.studio.runs.jobs.write_text", fail)
+    monkeypatch.setattr("minigpt.studio.trainings.asking.write_text", fail)
     with pytest.raises(OSError, match="No space"):
         ask_for(workspace, "diary")
     assert [*workspace.runs.iterdir()] == []
 
 
 def test_what_cannot_be_started_has_failed_and_holds_up_nobody(
-    workspace: Workspace, states: States, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: Any, **settings: Any) -> int:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(line_module, "start_detached", refuse)
     run = ask_for(workspace, "unlucky")
-    line = Line(workspace, states)
+    line = Line(workspace)
     assert line.look() == run
-    found = states.of(run)
+    found = told_of(run)
     assert found["state"] == "failed"
     assert "temporarily unavailable" in found["problem"]["message"]
     assert line.look() is None
@@ -144,15 +133,14 @@ def test_what_cannot_be_started_has_failed_and_holds_up_nobody(
 def test_settings_and_names_are_never_taken_for_options(workspace: Workspace) -> None:
     job = a_job(settings={"seed": 3, "sample_prompt": "--out x", "anonymous": True, "silence": 2.0})
     command = start_command(workspace, workspace.runs / "my run", job)
-    assert command[:6] == [
-        "runs/my run",
+    assert command[:5] == [
         "train",
         "--out",
         "runs/my run",
         "--minutes=2",
         "--seed=3",
     ]
-    assert command[6:] == [
+    assert command[5:] == [
         "--sample-prompt=--out x",
         "--anonymous",
         "--silence=2.0",
@@ -167,39 +155,39 @@ def test_a_text_outside_of_the_studio_is_not_read(workspace: Workspace) -> None:
 
 
 def test_a_stop_that_came_before_the_training_looked_is_repeated(
-    workspace: Workspace, states: States, started: Started
+    workspace: Workspace, started: Started
 ) -> None:
     run = ask_for(workspace, "hasty")
-    line = Line(workspace, states)
+    line = Line(workspace)
     line.look()
-    stop(states, run, at_once=True)
+    stop(run, at_once=True)
     (run / JOURNAL / STOP).unlink()  # as a training does that begins
-    assert states.of(run)["state"] == "stopping"
+    assert told_of(run)["state"] == "stopping"
     line.look()
     assert (run / JOURNAL / STOP).read_text() == "now\n"
 
 
-def test_who_leaves_the_line_leaves_nothing(workspace: Workspace, states: States) -> None:
+def test_who_leaves_the_line_leaves_nothing(workspace: Workspace) -> None:
     run = ask_for(workspace, "shy")
-    stop(states, run)
+    stop(run)
     assert not run.exists()
 
 
-def test_a_run_that_leaves_the_line_is_what_it_was(workspace: Workspace, states: States) -> None:
+def test_a_run_that_leaves_the_line_is_what_it_was(workspace: Workspace) -> None:
     run = end(workspace.runs / "old")
-    go_on(workspace, states, run, 5)
-    assert states.of(run)["state"] == "waiting"
-    stop(states, run)
-    assert states.of(run)["state"] == "done"
+    go_on(run, 5)
+    assert told_of(run)["state"] == "waiting"
+    stop(run)
+    assert told_of(run)["state"] == "done"
     assert (run / "config.json").exists()
 
 
-def test_more_minutes_are_added_to_those_before(workspace: Workspace, states: States) -> None:
+def test_more_minutes_are_added_to_those_before(workspace: Workspace) -> None:
     run = end(workspace.runs / "old")
     write_config(run, max_epochs=4.0)  # which it has read in 30 seconds
-    go_on(workspace, states, run, 5)
+    go_on(run, 5)
     command = start_command(workspace, run, read_job(run) or a_job())
-    assert command[1:] == [
+    assert command == [
         "train",
         "--out",
         "runs/old",
@@ -209,40 +197,37 @@ def test_more_minutes_are_added_to_those_before(workspace: Workspace, states: St
     ]
 
 
-def test_a_run_goes_on_to_its_planned_end(workspace: Workspace, states: States) -> None:
+def test_a_run_goes_on_to_its_planned_end(workspace: Workspace) -> None:
     run = end(workspace.runs / "old", how="stopped")
-    go_on(workspace, states, run, None)
+    go_on(run, None)
     command = start_command(workspace, run, read_job(run) or a_job())
-    assert command[1:] == ["train", "--out", "runs/old", "--resume"]
+    assert command == ["train", "--out", "runs/old", "--resume"]
 
 
-def test_what_is_done_goes_on_only_for_minutes_more(workspace: Workspace, states: States) -> None:
+def test_what_is_done_goes_on_only_for_minutes_more(workspace: Workspace) -> None:
     run = end(workspace.runs / "old")
     for minutes in (None, 0, -1, True, "5", float("nan")):
         with pytest.raises(Refusal) as refused:
-            go_on(workspace, states, run, minutes)  # type: ignore[arg-type]
+            go_on(run, minutes)  # type: ignore[arg-type]
         assert (refused.value.status, refused.value.field) == (400, "minutes")
-    assert states.of(run)["state"] == "done"
+    assert told_of(run)["state"] == "done"
 
 
-def test_one_that_failed_begins_anew(
-    workspace: Workspace, states: States, started: Started
-) -> None:
-    failed = {"how": "failed", "message": "the text is too short"}
-    run = make_run(workspace.runs, job=a_job(), phases=PHASES[:1], end=failed)
-    assert states.of(run)["state"] == "failed"
-    go_on(workspace, states, run, None)
-    assert Line(workspace, states).look() == run
+def test_one_that_failed_begins_anew(workspace: Workspace, started: Started) -> None:
+    failed = {"how": "failed", "problem": {"kind": "too_short", "message": "too short"}}
+    run = make_run(workspace.runs, job=a_job(), phase="reading", **failed)
+    assert told_of(run)["state"] == "failed"
+    go_on(run, None)
+    assert Line(workspace).look() == run
     assert started[0][-1] == "texts/0123456789ab/files"
-    assert states.of(run)["state"] == "reading"
+    assert told_of(run)["state"] == "reading"
     assert not (run / JOURNAL / LOG).exists()
-    assert not (run / JOURNAL / HELD).exists()
 
 
-def test_what_does_not_train_cannot_be_stopped(workspace: Workspace, states: States) -> None:
-    run = make_run(workspace.runs, phases=PHASES, end={"how": "finished"}, has_checkpoint=True)
+def test_what_does_not_train_cannot_be_stopped(workspace: Workspace) -> None:
+    run = make_run(workspace.runs, phase="training", how="finished", has_checkpoint=True)
     with pytest.raises(Refusal) as refused:
-        stop(states, run)
+        stop(run)
     assert refused.value.status == 409
 
 

@@ -19,6 +19,7 @@ from minigpt.system.json_objects import read_object
 from tests.conftest import some_text
 from tests.recipe.plans import plan_of
 
+from .by_hand import make_run
 from .dropped import dropped
 
 TEXT = some_text(3000).replace("a", "ä")
@@ -73,9 +74,7 @@ def test_beside_a_training_the_newest_speed_that_is_stored_serves(
     _age(folder)
     (stored,) = read_object(folder / "plans.json")["speeds"]
     monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: 1 // 0)
-    run = root / "runs/diary"
-    (run / "journal").mkdir(parents=True)
-    (run / "journal/alive").touch()
+    run = make_run(root / "runs", "diary", is_alive=True)
     other = dropped(root, {"other.txt": TEXT})
     assert _plan(other)["measured"] is False
     assert read_object(other / "plans.json")["speeds"] == [stored]

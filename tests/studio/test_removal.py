@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.journal import JOB, JOURNAL, LOG, ROWS
+from minigpt.runs.folder import JOB, JOURNAL, LOG, STATE
 from minigpt.studio.answers import Refusal
-from minigpt.studio.runs.removal import (
+from minigpt.studio.trainings.removal import (
     empty_bin,
     everything_of_run,
     everything_of_text,
@@ -15,18 +15,18 @@ from minigpt.studio.runs.removal import (
     put_into_bin,
     rename_run,
 )
-from minigpt.studio.runs.states import States
+from minigpt.studio.trainings.shown import told_of, told_of_all
 from minigpt.studio.workspace import Workspace
 from minigpt.system.atomic import unfinished_name
 
-from .by_hand import PHASES, TEXT, a_job, make_run
+from .by_hand import TEXT, a_job, make_run
 
 LEARNED: dict[str, Any] = {
-    "phases": PHASES,
+    "phase": "training",
     "steps": 3,
     "evaluations": 1,
     "has_checkpoint": True,
-    "end": {"how": "finished"},
+    "how": "finished",
 }
 
 
@@ -36,47 +36,40 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return Workspace(tmp_path)
 
 
-@pytest.fixture
-def states(workspace: Workspace) -> States:
-    return States(workspace.runs)
-
-
-def test_a_run_gets_another_name_that_is_free(workspace: Workspace, states: States) -> None:
+def test_a_run_gets_another_name_that_is_free(workspace: Workspace) -> None:
     run = make_run(workspace.runs, "diary", **LEARNED)
     make_run(workspace.runs, "novel", **LEARNED)
-    assert rename_run(workspace, states, run, "diary") == run
-    run = rename_run(workspace, states, run, "Diary")
+    assert rename_run(workspace, run, "diary") == run
+    run = rename_run(workspace, run, "Diary")
     assert run.name == "Diary"
-    run = rename_run(workspace, states, run, "NOVEL")
+    run = rename_run(workspace, run, "NOVEL")
     assert run.name == "NOVEL-2"
-    assert states.of(run)["state"] == "done"
+    assert told_of(run)["state"] == "done"
 
 
-@pytest.mark.parametrize("change", [put_into_bin, lambda p, s, run: rename_run(p, s, run, "new")])
-def test_a_run_that_learns_stays_where_it_is(
-    change: Any, workspace: Workspace, states: States
-) -> None:
-    run = make_run(workspace.runs, phases=PHASES, alive=0.0)
+@pytest.mark.parametrize("change", [put_into_bin, lambda p, run: rename_run(p, run, "new")])
+def test_a_run_that_learns_stays_where_it_is(change: Any, workspace: Workspace) -> None:
+    run = make_run(workspace.runs, phase="training", is_alive=True)
     with pytest.raises(Refusal) as refused:
-        change(workspace, states, run)
+        change(workspace, run)
     assert refused.value.status == 409
     assert run.exists()
 
 
-def test_what_was_deleted_can_be_put_back(workspace: Workspace, states: States) -> None:
+def test_what_was_deleted_can_be_put_back(workspace: Workspace) -> None:
     run = make_run(workspace.runs, "diary", **LEARNED)
-    put_into_bin(workspace, states, run)
-    assert states.all() == []
+    put_into_bin(workspace, run)
+    assert told_of_all(workspace.runs) == []
     make_run(workspace.runs, "diary", **LEARNED)
     assert put_back(workspace, "diary").name == "diary-2"
-    assert {found["name"] for found in states.all()} == {"diary", "diary-2"}
+    assert {found["name"] for found in told_of_all(workspace.runs)} == {"diary", "diary-2"}
 
 
-def test_a_run_in_the_bin_keeps_its_name_for_itself(workspace: Workspace, states: States) -> None:
+def test_a_run_in_the_bin_keeps_its_name_for_itself(workspace: Workspace) -> None:
     """It may be put back."""
-    put_into_bin(workspace, states, make_run(workspace.runs, "diary", **LEARNED))
+    put_into_bin(workspace, make_run(workspace.runs, "diary", **LEARNED))
     novel = make_run(workspace.runs, "novel", **LEARNED)
-    assert rename_run(workspace, states, novel, "Diary").name == "Diary-2"
+    assert rename_run(workspace, novel, "Diary").name == "Diary-2"
     assert put_back(workspace, "diary").name == "diary"
 
 
@@ -89,14 +82,14 @@ def test_what_is_not_in_the_bin_cannot_be_put_back(name: str, workspace: Workspa
     assert refused.value.status == 404
 
 
-def test_who_waits_is_gone_once_deleted(workspace: Workspace, states: States) -> None:
+def test_who_waits_is_gone_once_deleted(workspace: Workspace) -> None:
     run = make_run(workspace.runs, job=a_job(is_waiting=True, started=None))
-    put_into_bin(workspace, states, run)
+    put_into_bin(workspace, run)
     assert not run.exists()
     assert not workspace.bin.exists()
 
 
-def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace, states: States) -> None:
+def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace) -> None:
     outside = workspace.root / "outside.txt"
     outside.write_text("mine")
     for name, files in (("plain", LEARNED), ("with-mine", LEARNED), ("failed", {})):
@@ -104,8 +97,8 @@ def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace, states
         if name == "with-mine":
             (run / "mine.txt").write_text("mine")
             (run / JOURNAL / "link").symlink_to(outside)
-        (run / JOURNAL / unfinished_name(ROWS)).touch()  # a process was killed
-        put_into_bin(workspace, states, run)
+        (run / JOURNAL / unfinished_name(STATE)).touch()  # a process was killed
+        put_into_bin(workspace, run)
 
     empty_bin(workspace)
     left = sorted(str(path.relative_to(workspace.bin)) for path in workspace.bin.rglob("*"))
@@ -118,7 +111,7 @@ def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace, states
     assert outside.read_text() == "mine"
 
 
-def test_a_journal_that_is_a_link_is_not_followed(workspace: Workspace, states: States) -> None:
+def test_a_journal_that_is_a_link_is_not_followed(workspace: Workspace) -> None:
     run = make_run(workspace.runs, **LEARNED)
     elsewhere = workspace.root / "elsewhere"
     (run / JOURNAL).rename(elsewhere)
@@ -126,20 +119,18 @@ def test_a_journal_that_is_a_link_is_not_followed(workspace: Workspace, states: 
         (elsewhere / name).write_text("mine")
     (run / JOURNAL).symlink_to(elsewhere)
     before = sorted(elsewhere.iterdir())
-    put_into_bin(workspace, states, run)
+    put_into_bin(workspace, run)
     empty_bin(workspace)
     assert sorted(elsewhere.iterdir()) == before
 
 
-def test_nothing_is_removed_while_a_run_of_the_text_learns(
-    workspace: Workspace, states: States
-) -> None:
+def test_nothing_is_removed_while_a_run_of_the_text_learns(workspace: Workspace) -> None:
     folder = workspace.texts / TEXT["id"] / "files"
     folder.mkdir(parents=True)
     make_run(workspace.runs, "done", job=a_job(), **LEARNED)
-    make_run(workspace.runs, "learns", job=a_job(), phases=PHASES, alive=0.0)
+    make_run(workspace.runs, "learns", job=a_job(), phase="training", is_alive=True)
     with pytest.raises(Refusal) as refused:
-        everything_of_text(workspace, TEXT["id"]).remove(states)
+        everything_of_text(workspace, TEXT["id"]).remove()
     assert refused.value.status == 409
     assert (workspace.runs / "done").exists()
     assert folder.exists()

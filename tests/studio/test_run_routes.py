@@ -1,7 +1,6 @@
-"""What the studio answers for runs: states, rows, the stream of events, texts and files of them."""
+"""What the studio answers for runs: states, rows, texts and files of them."""
 
 import asyncio
-import contextlib
 import io
 import json
 import math
@@ -17,30 +16,27 @@ import pytest
 
 from minigpt.runs.folder import STEPS
 from minigpt.studio import children as children_module
-from minigpt.studio.answers import Refusal
+from minigpt.studio import uses as uses_module
 from minigpt.studio.children import ChildError, read_child
 from minigpt.studio.context import Studio
-from minigpt.studio.runs import events as events_module
-from minigpt.studio.runs import line as line_module
-from minigpt.studio.runs import routes as routes_module
-from minigpt.studio.runs import states as states_module
-from minigpt.studio.runs import writing as writing_module
-from minigpt.studio.runs.events import EventStream, Streams, Watch
-from minigpt.studio.runs.jobs import write_job
-from minigpt.studio.runs.writing import GenerateCommand, WrittenText
+from minigpt.studio.trainings import line as line_module
+from minigpt.studio.trainings import routes as routes_module
+from minigpt.studio.trainings import shown as shown_module
+from minigpt.studio.trainings.asking import write_job
+from minigpt.studio.uses import GenerateCommand, WrittenText
 from minigpt.studio.workspace import Workspace
 
 from ..conftest import unix_only
 from ..patience import PATIENCE
-from .by_hand import PHASES, TEXT, a_job, a_step, make_run, write_weights
+from .by_hand import TEXT, a_job, a_step, make_run, write_weights
 from .conftest import Window
 
 LEARNED: dict[str, Any] = {
-    "phases": PHASES,
+    "phase": "training",
     "steps": 3,
     "evaluations": 1,
     "has_checkpoint": True,
-    "end": {"how": "finished"},
+    "how": "finished",
 }
 
 
@@ -76,7 +72,7 @@ def rows_of(body: bytes) -> list[dict[str, Any]]:
 
 def test_the_state_holds_runs_the_bin_and_the_line(window: Window, workspace: Workspace) -> None:
     make_run(workspace.runs, "done", job=a_job(), **LEARNED)
-    make_run(workspace.runs, "learns", phases=PHASES, alive=0.0)
+    make_run(workspace.runs, "learns", phase="training", is_alive=True)
     make_run(workspace.runs, "waits", job=a_job(is_waiting=True, started=None))
     make_run(workspace.bin, "deleted", **LEARNED)
     found = window.get("/api/state").json
@@ -93,11 +89,22 @@ def test_a_run_is_answered_with_its_rows(window: Window, workspace: Workspace) -
     run = make_run(workspace.runs, "my diary", **LEARNED)
     first = window.get("/api/runs/my diary").json
     assert first["run"]["name"] == "my diary"
-    assert [row["event"] for row in first["rows"]].count("step") == 3
+    assert len(first["rows"]["steps"]) == 3
     with open(run / STEPS, "a") as file:
         file.write(json.dumps(a_step(4)) + "\n")
-    second = window.get(f"/api/runs/my diary?after={first['cursor']}").json
-    assert second["rows"] == [{"event": "step", "data": a_step(4)}]
+    second = window.get(f"/api/runs/my diary?after={first['after']}").json
+    assert second["rows"] == {"steps": [a_step(4)], "evaluations": [], "samples": []}
+
+
+def test_a_window_that_has_seen_all_is_told_nothing(window: Window, workspace: Workspace) -> None:
+    run = make_run(workspace.runs, "diary", **LEARNED)
+    for path in ("/api/state?", "/api/runs/diary?after=&"):
+        key = window.get(path).json["key"]
+        assert window.get(f"{path}seen={key}").status == 204
+    first = window.get("/api/runs/diary").json
+    with open(run / STEPS, "a") as file:
+        file.write(json.dumps(a_step(4)) + "\n")
+    assert window.get(f"/api/runs/diary?seen={first['key']}").json["key"] != first["key"]
 
 
 @unix_only
@@ -118,19 +125,12 @@ def test_names_that_are_not_utf_8_hide_nothing(window: Window, workspace: Worksp
     assert found["odd"]["text"]["name"] == "caf\udce9.txt"
     assert window.get("/api/runs/odd").status == 200
 
-    async def read() -> None:
-        client = Client(window.studio.watch, None)
-        assert "\\udce9" in await client.until("event: state")
-        await client.leave()
-
-    asyncio.run(read())
-
 
 def test_a_run_that_was_stopped_before_its_first_step_is_shown(
     window: Window, workspace: Workspace
 ) -> None:
     run = make_run(
-        workspace.runs, phases=PHASES, end={"how": "stopped"}, has_checkpoint=True, job=a_job()
+        workspace.runs, phase="training", how="stopped", has_checkpoint=True, job=a_job()
     )
     (run / STEPS).touch()
     write_weights(run, bits=math.inf)  # nothing was evaluated
@@ -144,7 +144,7 @@ def test_a_number_that_json_does_not_know_is_null(window: Window, workspace: Wor
     with open(run / STEPS, "a") as file:
         file.write(json.dumps({**a_step(4), "loss": math.nan}) + "\n")
     rows = window.get("/api/runs/diary").json["rows"]
-    assert [row["data"]["loss"] for row in rows if row["event"] == "step"][-1] is None
+    assert rows["steps"][-1]["loss"] is None
 
 
 def test_a_folder_that_cannot_be_described_hides_no_other(
@@ -155,25 +155,24 @@ def test_a_folder_that_cannot_be_described_hides_no_other(
 ) -> None:
     make_run(workspace.runs, "good", **LEARNED)
     make_run(workspace.runs, "odd", **LEARNED)
-    read = states_module.read_facts
+    read = shown_module.facts_of
 
-    def read_or_fail(folder: Path, signature: Any) -> Any:
-        return read(folder, signature) if folder.name == "good" else {}["nowhere"]
+    def read_or_fail(folder: Path) -> Any:
+        return read(folder) if folder.name == "good" else {}["nowhere"]
 
-    monkeypatch.setattr(states_module, "read_facts", read_or_fail)
+    monkeypatch.setattr(shown_module, "facts_of", read_or_fail)
     for _ in range(2):
         found = {run["name"]: run for run in window.get("/api/state").json["runs"]}
     assert found["good"]["state"] == "done"
     assert found["odd"]["state"] == "failed"
     assert found["odd"]["problem"] == {"kind": "other", "message": "KeyError: 'nowhere'"}
-    assert not window.studio.states.is_busy(workspace.runs / "odd")
     assert capsys.readouterr().err.count("Traceback") == 1
 
 
 def test_a_mistake_of_the_studio_is_printed_once(
     window: Window, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(window.studio.states, "all", lambda: 1 // 0)
+    monkeypatch.setattr(window.studio, "runs", lambda: 1 // 0)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):  # the server gets it, too, after the answer
             window.get("/api/state")
@@ -185,7 +184,7 @@ def test_a_run_that_is_not_there_is_gone(name: str, window: Window, workspace: W
     make_run(workspace.bin, "deleted", **LEARNED)
     answer = window.get(f"/api/runs/{name}")
     assert answer.json["run"]["state"] == "gone"
-    assert answer.json["rows"] == []
+    assert answer.json["rows"] == {}
     for act in ("stop", "delete", "write", "page", "copied"):
         assert window.post(f"/api/runs/{name}/{act}").status == 404
 
@@ -241,8 +240,7 @@ def test_a_disk_without_a_byte_has_too_little_room_to_train(
 ) -> None:
     sent = {"text": window.post("/api/texts", {"tales": True}).json["id"], "name": "x"}
     about = {"id": sent["text"], "name": "tales", "files": 1, "size": 9, "characters": 9}
-    monkeypatch.setattr("minigpt.studio.runs.routes.for_run", lambda folder: about)
-    monkeypatch.setattr(states_module, "free_space", lambda place: 0)
+    monkeypatch.setattr(routes_module, "for_run", lambda folder: about)
     monkeypatch.setattr(routes_module, "free_space", lambda place: 0)
     assert window.post("/api/runs", sent).status == 507
 
@@ -301,7 +299,7 @@ def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) ->
             await asyncio.sleep(0)  # as while it is killed
             has_ended.append(True)
 
-    monkeypatch.setattr(writing_module, "read_child", write_forever)
+    monkeypatch.setattr(uses_module, "read_child", write_forever)
     has_left = asyncio.Event()
     sent: list[Any] = []
 
@@ -354,7 +352,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_text_that_a_slow_client_reads_too_late_still_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(writing_module, "_SECONDS", PATIENCE)
+    monkeypatch.setattr(uses_module, "_SECONDS_TO_WRITE", PATIENCE)
     rows: list[dict[str, Any]] = []
 
     clock = FastClock()
@@ -471,7 +469,7 @@ def test_what_a_run_cannot_write_is_refused_with_a_sentence(learned: Window) -> 
 def test_a_run_that_has_saved_nothing_yet_writes_nothing(
     window: Window, workspace: Workspace
 ) -> None:
-    make_run(workspace.runs, "young", phases=PHASES, alive=0.0)
+    make_run(workspace.runs, "young", phase="training", is_alive=True)
     for act in ("write", "page", "download", "copied", "export"):
         answer = window.post(f"/api/runs/young/{act}", {"kind": "hf"})
         assert answer.status == 409
@@ -513,122 +511,3 @@ def test_what_was_found_copied_is_kept_with_the_run(learned: Window) -> None:
     assert 0 <= figures["share"] <= 1
     run = learned.get("/api/runs/tiny").json["run"]
     assert run["copied"] == {"share": figures["share"], "unseen": figures["usual_share"]}
-
-
-# The stream of events
-
-
-class Client:
-    """Reads a stream of events until it leaves."""
-
-    def __init__(self, watch: Watch, run: Path | None, *, streams: Streams | None = None):
-        self.frames: list[str] = []
-        self.is_reading = True
-        self._has_left = asyncio.Event()
-        stream = EventStream(watch, streams or Streams(), run, "")
-        self.task = asyncio.create_task(stream({"type": "http"}, self._receive, self._send))
-
-    async def _receive(self) -> dict[str, Any]:
-        await self._has_left.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, message: Any) -> None:
-        while not self.is_reading:
-            await asyncio.sleep(0.01)
-        text = message.get("body", b"").decode()
-        self.frames += [frame for frame in text.split("\n\n") if frame]
-
-    async def until(self, event: str) -> str:
-        """The first frame that begins like this."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                found = [frame for frame in self.frames if frame.startswith(event)]
-                if found:
-                    return found[0]
-                await asyncio.sleep(0.01)
-
-    async def leave(self) -> None:
-        self._has_left.set()
-        await self.task
-
-
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes seconds takes hundredths."""
-    for name, seconds in (("_LOOK", 0.02), ("_COMMENT", 0.1), ("_PATIENCE", 0.2)):
-        monkeypatch.setattr(events_module, name, seconds)
-
-
-def test_a_stream_tells_states_and_new_rows(soon: None, tmp_path: Path) -> None:
-    run = make_run(tmp_path, phases=PHASES, steps=3)
-    state = {"runs": [{"name": "diary", "state": "learning", "elapsed": 1.0}]}
-
-    async def read() -> None:
-        client = Client(Watch(lambda: state), run)
-        await client.until("event: step")
-        client.frames.clear()
-        await client.until(": still here")
-        state["runs"] = [{"name": "diary", "state": "learning", "elapsed": 2.0}]
-        with open(run / STEPS, "a") as file:
-            file.write(json.dumps(a_step(4)) + "\n")
-        frame = await client.until("event: step")
-        assert frame.split("\n")[1].startswith("id: ")
-        assert json.loads(frame.split("data: ")[1]) == a_step(4)
-        assert not [frame for frame in client.frames if frame.startswith("event: state")]
-
-        state["runs"] = [{"name": "diary", "state": "done", "elapsed": 2.0}]
-        assert '"done"' in await client.until("event: state")
-        await client.leave()
-
-    asyncio.run(read())
-
-
-def test_a_stream_goes_on_where_another_was_cut(soon: None, tmp_path: Path) -> None:
-    run = make_run(tmp_path, phases=PHASES, steps=3)
-
-    async def read() -> None:
-        client = Client(Watch(dict), run)
-        await client.until("event: step\nid: ")
-        await client.leave()
-        cursor = client.frames[-1].split("id: ")[1].split("\n")[0]
-        assert cursor
-        again = EventStream(Watch(dict), Streams(), run, cursor)
-        assert [event["event"] for event in again._look()] == ["state"]
-
-    asyncio.run(read())
-
-
-def test_a_disk_without_a_byte_is_a_change_that_the_window_is_told() -> None:
-    keys = {free: Watch(lambda free=free: {"free": free}).state()[1] for free in (0, 10, 10**10)}
-    assert keys[0] == keys[10] != keys[10**10]
-
-
-def test_a_client_that_reads_nothing_is_cut_off(soon: None) -> None:
-    async def read() -> None:
-        client = Client(Watch(dict), None)
-        await client.until("event: state")
-        client.is_reading = False
-        _, waiting = await asyncio.wait({client.task}, timeout=PATIENCE)
-        assert not waiting
-
-    asyncio.run(read())
-
-
-def test_a_login_has_four_streams_and_all_have_64() -> None:
-    streams = Streams()
-    with pytest.raises(Refusal) as refused:
-        with_all(streams, ["one"] * 5)
-    assert refused.value.status == 429
-    assert with_all(streams, ["one"] * 4) == 4  # those before are closed
-    logins = [str(number // 4) for number in range(65)]
-    with pytest.raises(Refusal):
-        with_all(streams, logins)
-    assert with_all(streams, logins[:64]) == 64
-
-
-def with_all(streams: Streams, logins: list[str]) -> int:
-    """How many streams were open together."""
-    with contextlib.ExitStack() as stack:
-        for login in logins:
-            stack.enter_context(streams.one(login))
-        return len(logins)

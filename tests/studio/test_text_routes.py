@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from minigpt.studio.context import Studio
-from minigpt.studio.runs import trainings
 from minigpt.studio.texts import upload
 from minigpt.studio.texts.about import for_run
 from minigpt.studio.texts.work import TextWork
+from minigpt.studio.trainings import asking
 from minigpt.studio.workspace import Workspace
 from tests.conftest import some_text
 from tests.hostile import NO_ROOM
@@ -188,7 +188,7 @@ def test_a_wrong_setting_is_refused_by_name_and_changes_nothing(
 
 def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
     address = _drop(quiet, {"a.txt": b"a"})
-    run = trainings.ask(
+    run = asking.ask(
         quiet.studio.workspace,
         text={"id": address.rpartition("/")[2]},
         name="diary",
@@ -197,7 +197,7 @@ def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
     )
     answer = quiet.post(f"{address}/delete")
     assert answer.status == 409 and "diary is learning" in answer.json["message"]
-    trainings.leave_line(run)
+    asking.leave_line(run)
     assert quiet.post(f"{address}/delete").status == 204
 
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.runs.jobs import read_job
-from minigpt.studio.runs.line import Line
-from minigpt.studio.runs.removal import Everything, everything_of_text, put_into_bin
-from minigpt.studio.runs.states import States
-from minigpt.studio.runs.trainings import ask, go_on, stop
+from minigpt.studio.trainings.asking import ask, go_on, is_busy, read_job, stop
+from minigpt.studio.trainings.line import Line
+from minigpt.studio.trainings.removal import Everything, everything_of_text, put_into_bin
+from minigpt.studio.trainings.shown import told_of
 from minigpt.studio.workspace import Workspace
 
 from ..conftest import TINY, some_text
@@ -35,11 +34,10 @@ SETTINGS = {
 STUDIO = """
 import sys
 from pathlib import Path
-from minigpt.studio.runs.line import Line
+from minigpt.studio.trainings.line import Line
 from minigpt.studio.workspace import Workspace
-from minigpt.studio.runs.states import States
 workspace = Workspace(Path(sys.argv[1]))
-Line(workspace, States(workspace.runs)).open()
+Line(workspace).open()
 sys.stdin.read()
 """
 
@@ -66,11 +64,10 @@ def wait_for(look: Callable[[], Any], what: str) -> None:
 
 def wait_until(run: Path, *wanted: str) -> None:
     """Wait until a run is in one of these states."""
-    states = States(run.parent)
     ended = {"failed", "died", "gone"} - {*wanted}
 
     def is_there() -> bool:
-        found = states.of(run)
+        found = told_of(run)
         assert found["state"] not in ended, found
         return found["state"] in wanted
 
@@ -91,20 +88,19 @@ def stopped(workspace: Workspace) -> Path:
     studio.kill()
     studio.wait()
 
-    states = States(workspace.runs)
-    assert Line(workspace, states).look() is None
-    assert states.of(waits)["state"] == "waiting"
-    stop(states, waits)
+    assert Line(workspace).look() is None
+    assert told_of(waits)["state"] == "waiting"
+    stop(waits)
     wait_until(run, "learning")
-    wait_for(lambda: states.of(run)["bits"], "its first evaluation")
-    stop(states, run)
+    wait_for(lambda: told_of(run)["bits"], "its first evaluation")
+    stop(run)
     wait_until(run, "stopped")
-    wait_for(lambda: not states.is_busy(run), "its process to end")
+    wait_for(lambda: not is_busy(run), "its process to end")
     return run
 
 
 def test_a_training_outlives_the_studio_and_is_stopped_by_the_next(stopped: Path) -> None:
-    found = States(stopped.parent).of(stopped)
+    found = told_of(stopped)
     assert found["state"] == "stopped"
     assert found["problem"] is None
     assert found["has_page"]
@@ -112,14 +108,13 @@ def test_a_training_outlives_the_studio_and_is_stopped_by_the_next(stopped: Path
 
 
 def test_it_goes_on_for_as_long_as_it_is_told(workspace: Workspace, stopped: Path) -> None:
-    states = States(workspace.runs)
-    before = states.of(stopped)["elapsed"]
-    go_on(workspace, states, stopped, 0.1)  # long enough for a step, however busy the computer
-    assert Line(workspace, states).look() == stopped
+    before = told_of(stopped)["elapsed"]
+    go_on(stopped, 0.1)  # long enough for a step, however busy the computer
+    assert Line(workspace).look() == stopped
     wait_until(stopped, "done")
-    wait_for(lambda: not states.is_busy(stopped), "its process to end")
+    wait_for(lambda: not is_busy(stopped), "its process to end")
 
-    found = states.of(stopped)
+    found = told_of(stopped)
     assert found["minutes"] == pytest.approx(before / 60 + 0.1, abs=1e-3)
     assert found["elapsed"] > before
     assert (read_job(stopped) or pytest.fail()).goes_on
@@ -134,8 +129,7 @@ def test_deleting_all_that_came_from_a_text_leaves_no_sentence_of_it(
     outside = workspace.root / "outside.txt"
     outside.write_text("untouched")
     (workspace.texts / TEXT / "files" / "link.txt").symlink_to(outside)
-    states = States(workspace.runs)
-    put_into_bin(workspace, states, stopped)
+    put_into_bin(workspace, stopped)
     assert holding(workspace.root, SENTENCE.encode())
 
     everything = everything_of_text(workspace, TEXT)
@@ -147,7 +141,7 @@ def test_deleting_all_that_came_from_a_text_leaves_no_sentence_of_it(
     assert parts[2]["kind"] == "cache"
     assert all(part["size"] > 0 for part in parts)
 
-    everything.remove(states)
+    everything.remove()
     assert holding(workspace.root, SENTENCE.encode()) == []
     assert not [*(workspace.root / "cache").rglob("*.bin")]
     assert not (workspace.texts / TEXT).exists()

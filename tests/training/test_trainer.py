@@ -31,7 +31,7 @@ from minigpt.runs.folder import (
     read_metrics,
 )
 from minigpt.runs.found import load_run
-from minigpt.runs.journal import read_phases, texts_of_evaluations
+from minigpt.runs.state import state_of, texts_of_evaluations
 from minigpt.runs.weights import read_best
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST, Learner, read_state
@@ -62,7 +62,7 @@ def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
     names = {"config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl"}
     names |= {"plan.json", "loss.png", "checkpoint/last.safetensors"}
     names |= {"checkpoint/previous.safetensors", ".lock", "steps.jsonl"}
-    names |= {"journal/journal.jsonl", "journal/samples.jsonl"}
+    names |= {"journal/state.json", "journal/samples.jsonl"}
     found = {str(f.relative_to(tiny_run)) for f in tiny_run.rglob("*") if f.is_file()}
     assert found | {".lock"} == names
     assert (tiny_run / PICTURE).read_bytes().startswith(b"\x89PNG")
@@ -414,9 +414,11 @@ def test_a_trainer_that_goes_on_tells_its_journal_how_that_ended_too(workplace: 
     config = TrainConfig(steps=2, num_evals=1, batch_size=2, **ON_CPU)
     goes_on = trainer(small_gpt(), config)
     goes_on.train()
+    first = state_of(Path("run"))
     goes_on.resume()
-    ends = [row["how"] for row in read_phases(Path("run")) if row["phase"] == "end"]
-    assert ends == ["finished", "finished"]
+    second = state_of(Path("run"))
+    assert (first.state, second.state) == ("done", "done")
+    assert second.facts.said["began"] > first.facts.said["began"]
 
 
 def test_a_callback_that_fails_after_the_end_leaves_the_last_checkpoint_as_it_is(

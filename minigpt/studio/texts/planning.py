@@ -37,7 +37,7 @@ from ...recipe.plan import Planned
 from ...recipe.text_stats import bits_by_counting
 from ...recipe.texts import read_source
 from ...runs.folder import PLAN
-from ...runs.journal import ALIVE, JOURNAL, SECONDS_SILENT
+from ...runs.state import is_training
 from ...system.json_objects import read_object
 from .. import settings
 from .folder import (
@@ -183,14 +183,7 @@ def _seconds(planned: Planned, minutes: float) -> float:
 
 def _is_training(root: Path) -> bool:
     """Whether a training goes on, which would slow a measurement down."""
-    now = time.time()
-    for alive in root.glob(f"runs/*/{JOURNAL}/{ALIVE}"):
-        try:
-            if now - alive.stat().st_mtime < SECONDS_SILENT:
-                return True
-        except OSError:  # it has ended just now
-            continue
-    return False
+    return any(is_training(run) for run in (root / "runs").glob("*"))
 
 
 class _StoredSpeeds:

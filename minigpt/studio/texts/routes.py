@@ -11,11 +11,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ... import UserError
+from ...runs.state import ACTIVE
 from ...system.json_objects import read_object
 from .. import settings
 from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
-from ..runs.states import ACTIVE, WAITING
+from ..trainings.shown import WAITING
 from . import upload
 from .about import whole_text
 from .folder import PLANS, READING, SETTINGS, write_json
@@ -129,7 +130,7 @@ async def delete(request: Request) -> Response:
 
 def training_on(text: str, studio: Studio) -> str | None:
     """The name of a run that learns from a text, or waits to; None if there is none."""
-    for run in studio.states.all():
+    for run in studio.runs():
         learns_from = (run["text"] or {}).get("id")
         if learns_from == text and run["state"] in (WAITING, *ACTIVE):
             return str(run["name"])

@@ -1,5 +1,5 @@
 // The window: logs in, loads the strings, and shows the screen of its address. Data flows one way: the server's
-// files, the stream of events, the screen.
+// files, the questions of live.js, the screen.
 
 import { byId, h } from "../../web/dom.js";
 import { addStrings, say, string } from "../../web/strings.js";

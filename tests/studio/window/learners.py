@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from minigpt.studio.runs import trainings
+from minigpt.studio.trainings import asking
 from minigpt.studio.workspace import Workspace
-from minigpt.system.json_objects import read_lines
+from minigpt.system.json_objects import read_lines, read_object
 from tests.patience import PATIENCE
 
 from ..dropped import dropped
@@ -38,7 +38,7 @@ def ask_for(root: Path, name: str, steps: int) -> Path:
         "beginning": STORY[:60],
     }
     settings = {**SMALL, "steps": steps, "num_evals": steps // _BETWEEN}
-    return trainings.ask(Workspace(root), text=about, name=name, minutes=5.0, settings=settings)
+    return asking.ask(Workspace(root), text=about, name=name, minutes=5.0, settings=settings)
 
 
 def rows(run: Path, file: str) -> list[dict[str, Any]]:
@@ -65,4 +65,4 @@ def shown(page: Any, selector: str) -> str:
 
 
 def wait_for_end(run: Path) -> None:
-    until(lambda: any(row["phase"] == "end" for row in rows(run, "journal/journal.jsonl")))
+    until(lambda: read_object(run / "journal/state.json").get("how") is not None)

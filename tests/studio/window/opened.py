@@ -20,7 +20,6 @@ from minigpt.studio.app import make_app
 from minigpt.studio.children import Children
 from minigpt.studio.context import Studio
 from minigpt.studio.opening import make_studio_server
-from minigpt.studio.runs.trainings import PROGRAM
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.workspace import Workspace
 from tests.patience import PATIENCE
@@ -135,7 +134,7 @@ def trainings_in(folder: Path) -> dict[int, str]:
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:  # it has ended meanwhile
             continue
-        if is_in and f" {PROGRAM} " in command:
+        if is_in and " -m minigpt train " in command:
             found[int(process.name)] = command
     return found
 

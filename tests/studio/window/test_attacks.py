@@ -19,7 +19,7 @@ from tests.hostile import EVIL_NAME as EVIL
 from tests.patience import PATIENCE
 
 from ...data.chats.made import some_chat
-from ..by_hand import END, PHASES, a_job, make_run
+from ..by_hand import a_job, make_run
 from ..person import Person
 from .learners import SMALL
 from .opened import Opened, Program, real_program
@@ -145,7 +145,7 @@ FRAME = """(src) => new Promise((onload) => {
 def test_a_page_of_another_origin_can_read_and_change_nothing(
     page: Any, program: Opened, owner: Person, site: OtherSite
 ) -> None:
-    make_run(program.folder / "runs", "diary", job=a_job(), phases=PHASES, end=END["finished"])
+    make_run(program.folder / "runs", "diary", job=a_job(), phase="training", how="finished")
     before = [run["name"] for run in owner.get("/api/state")["runs"]]
     hostile = page.context.new_page()
     hostile.goto(site.url)
@@ -237,7 +237,7 @@ def test_scripts_in_names_texts_and_messages_are_shown_and_never_run(
         program.folder / "runs",
         EVIL,
         job=a_job(text={**a_job().text, "name": EVIL, "beginning": EVIL}),
-        phases=PHASES,
+        phase="training",
         steps=3,
         evaluations=1,
         has_checkpoint=True,
@@ -366,9 +366,7 @@ def test_neither_the_history_nor_what_it_prints_nor_a_file_holds_a_token_or_a_na
     page: Any, program: Program, owner: Person
 ) -> None:
     token = program.address.partition("#")[2]
-    make_run(
-        program.folder / "runs", "secret-diary", job=a_job(), phases=PHASES, end={"how": "finished"}
-    )
+    make_run(program.folder / "runs", "secret-diary", job=a_job(), phase="training", how="finished")
     page.goto(f"{program.url}/run/secret-diary")
     page.get_by_role("heading", level=1, name="secret-diary").wait_for()
     owner.ask("POST", "/api/runs/secret-diary/go-on", {"minutes": "x"})

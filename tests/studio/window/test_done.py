@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.runs.making import Making
+from minigpt.studio.uses import Making
 from minigpt.system.json_objects import read_lines
 from tests.browser import axe_finds, two_frames
 

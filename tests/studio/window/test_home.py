@@ -11,7 +11,7 @@ from minigpt.studio.texts import upload
 from minigpt.studio.texts.work import TextWork
 from tests.browser import axe_finds
 from tests.hostile import EVIL_NAME as EVIL
-from tests.studio.by_hand import END, PHASES, TEXT, a_job, make_run
+from tests.studio.by_hand import TEXT, a_job, make_run
 
 from .keys import Keys
 from .opened import Opened
@@ -23,8 +23,7 @@ pytestmark = pytest.mark.studio
 def _finished(runs: Path, name: str, **text: Any) -> None:
     """A run that has ended."""
     job = a_job(text={**TEXT, **text})
-    end = END["finished"]
-    make_run(runs, name, job=job, phases=PHASES, end=end, steps=2, evaluations=2)
+    make_run(runs, name, job=job, phase="training", how="finished", steps=2, evaluations=2)
 
 
 def _card(page: Any, name: str) -> Any:
@@ -229,7 +228,7 @@ def test_runs_that_come_and_go_are_seen_in_each_tab_without_a_reload(
     other.get_by_text("Your models will appear here.").wait_for()
 
     _finished(tmp_path / "runs", "diary", beginning="It rained")
-    make_run(tmp_path / "runs", "novel", phases=PHASES, alive=0.0, steps=2)
+    make_run(tmp_path / "runs", "novel", phase="training", is_alive=True, steps=2)
     for tab in (page, other):
         _card(tab, "diary").get_by_text("“It rained…”").wait_for()
         _card(tab, "diary").get_by_text("chooses among 4.0 letters, today, done").wait_for()
@@ -315,9 +314,9 @@ def test_a_studio_that_is_killed_is_missed_and_an_old_tab_takes_the_new_login(
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(page: Any, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     _finished(runs, "a-very-long-name-" * 4, beginning="Donaudampfschifffahrt" * 9)
-    make_run(runs, "novel", phases=PHASES, alive=0.0, steps=2)
+    make_run(runs, "novel", phase="training", is_alive=True, steps=2)
     make_run(runs, "waits", job=a_job(is_waiting=True))
-    make_run(runs, "poems", phases=PHASES, steps=2, has_checkpoint=True, alive=100.0)
+    make_run(runs, "poems", phase="training", steps=2, has_checkpoint=True)
     _card(page, "poems").wait_for()
     _choose(page, "poems", "Delete")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
@@ -348,5 +347,5 @@ def test_the_window_follows_the_system_until_a_theme_is_chosen(page: Any) -> Non
 
 
 def test_a_training_that_somebody_cancelled_has_not_failed(page: Any, program: Opened) -> None:
-    make_run(program.folder / "runs", job=a_job(), phases=PHASES[:2], end=END["stopped"])
+    make_run(program.folder / "runs", job=a_job(), phase="planning", how="stopped")
     _card(page, "diary").get_by_text("today, stopped before it had learned anything").wait_for()

@@ -1,6 +1,7 @@
 """What happens to a computer while a model learns: the studio is killed, the machine sleeps, the
 disk is full, a folder is deleted. Nothing is lost, and the window tells what is."""
 
+import json
 import os
 import shutil
 import signal
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.runs.states import States
+from minigpt.studio.trainings.shown import told_of
+from minigpt.system.json_objects import read_object
 from tests.browser import new_context
 from tests.patience import PATIENCE
 
@@ -49,7 +51,7 @@ class Frozen:
 
 
 def state_of(run: Path) -> str:
-    return str(States(run.parent).of(run)["state"])
+    return str(told_of(run)["state"])
 
 
 def reach(run: Path, *states: str) -> None:
@@ -155,8 +157,10 @@ def test_a_computer_that_sleeps_goes_on_where_it_was(page: Any, program: Program
 
     with Frozen(run):
         program.process.send_signal(signal.SIGSTOP)
-        before = time.time() - 3600.0  # as after an hour of sleep
-        os.utime(run / "journal" / "alive", (before, before))
+        state = run / "journal/state.json"
+        said = read_object(state)
+        an_hour_ago = (said["time"] or time.time()) - 3600.0  # it has slept that long
+        state.write_text(json.dumps({**said, "time": an_hour_ago}))
         program.process.send_signal(signal.SIGCONT)
     step = rows(run, "steps.jsonl")[-1]["step"]
     until(lambda: rows(run, "steps.jsonl")[-1]["step"] > step)

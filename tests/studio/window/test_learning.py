@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from minigpt.system.json_objects import lines_of
+from minigpt.system.json_objects import lines_of, read_object
 from tests.browser import axe_finds, two_frames
 
-from ..by_hand import BEGAN, END, PHASES, a_job, make_run
+from ..by_hand import BEGAN, a_job, make_run
 from .learners import LONG, ask_for, letters_of, rows, shown, until, wait_for_end
 from .opened import Opened
 from .pages import is_too_wide
@@ -94,6 +94,7 @@ def test_a_training_is_watched_written_with_stopped_and_gone_on_with(
 
 # States that are rare, of runs written by hand
 
+OUT_OF_MEMORY = "out of memory: 9 GB were asked for"
 STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "waiting": (
         {"job": a_job(is_waiting=True, started=None)},
@@ -101,40 +102,46 @@ STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         ["Leave the line"],
     ),
     "reading": (
-        {"job": a_job(), "phases": PHASES[:1], "alive": 0.0},
+        {"job": a_job(), "phase": "reading", "is_alive": True},
         "Reading diary",
         ["Cancel"],
     ),
     "measuring": (
-        {"job": a_job(), "phases": PHASES[:2], "alive": 0.0},
+        {"job": a_job(), "phase": "planning", "is_alive": True},
         "Measuring this computer: about 5 seconds",
         ["Cancel"],
     ),
     "stopping": (
-        {"job": a_job(stop="stop"), "phases": PHASES, "steps": 3, "alive": 0.0, "stop": "stop"},
+        {
+            "job": a_job(stop="stop"),
+            "phase": "training",
+            "steps": 3,
+            "is_alive": True,
+            "stop": "stop",
+        },
         "Saving what it has learned",
         [],
     ),
     "died": (
-        {"job": a_job(), "phases": PHASES, "steps": 3, "evaluations": 1, "has_checkpoint": True}
+        {"job": a_job(), "phase": "training", "steps": 3, "evaluations": 1, "has_checkpoint": True}
         | {"log": "Killed\n"},
         "Ended unexpectedly. At most 30 seconds are lost.",
         ["Go on", "Details"],
     ),
     "failed": (
-        {"job": a_job(), "phases": PHASES[:3]}
-        | {"end": {"how": "failed", "message": "out of memory: 9 GB were asked for"}},
+        {"job": a_job(), "phase": "tokens"}
+        | {"how": "failed", "problem": {"kind": "memory", "message": OUT_OF_MEMORY}},
         "There was not enough memory.",
         ["Try again", "Details"],
     ),
     "cancelled": (
-        {"job": a_job(), "phases": PHASES[:2], "end": END["stopped"]},
+        {"job": a_job(), "phase": "planning", "how": "stopped"},
         "It was stopped before it had learned anything.",
         ["Try again"],
     ),
     "stopped": (
-        {"job": a_job(), "phases": PHASES, "steps": 3, "has_checkpoint": True}
-        | {"evaluations": 1, "end": END["stopped"]},
+        {"job": a_job(), "phase": "training", "steps": 3, "has_checkpoint": True}
+        | {"evaluations": 1, "how": "stopped"},
         "Stopped after 0:30. Nothing is lost.",
         ["Go on", "Write"],
     ),
@@ -147,7 +154,7 @@ def test_each_state_has_its_words_and_buttons_and_a_reload_shows_the_same(
 ) -> None:
     made, words, buttons = STATES[state]
     if state == "waiting":  # behind one that learns
-        make_run(program.folder / "runs", "busy", job=a_job(), phases=PHASES, alive=0.0)
+        make_run(program.folder / "runs", "busy", job=a_job(), phase="training", is_alive=True)
     make_run(program.folder / "runs", **made)
     page.goto(f"{program.url}/run/diary")
     page.locator(".head").get_by_text(words).wait_for()
@@ -183,14 +190,13 @@ def test_a_training_that_saves_for_long_can_be_stopped_at_once(page: Any, progra
     page.locator(".head").get_by_text("Saving what it has learned").wait_for()
     assert page.get_by_role("button", name="Stop at once").count() == 0
     page.clock.fast_forward(32_000)
-    (run / "journal" / "alive").touch()
     page.get_by_role("button", name="Stop at once").click()
     until(lambda: (run / "journal" / "stop").read_text().strip() == "now")
 
 
 def test_the_clock_ends_at_the_planned_time(page: Any, program: Opened) -> None:
     job = a_job(started=BEGAN - 140, minutes=2.0)  # at least 200 seconds ago
-    make_run(program.folder / "runs", job=job, phases=PHASES, alive=0.0)
+    make_run(program.folder / "runs", job=job, phase="training", is_alive=True)
     page.goto(f"{program.url}/run/diary")
     page.locator(".head .clock").get_by_text("2:00 of 2:00").wait_for()
     page.locator("#learning", has_text="Learning: diary").wait_for()
@@ -200,7 +206,7 @@ def test_the_details_of_a_failure_are_its_message(page: Any, program: Opened) ->
     make_run(program.folder / "runs", **STATES["failed"][0])
     page.goto(f"{program.url}/run/diary")
     page.get_by_role("button", name="Details").press("Enter")
-    assert page.locator(".details").inner_text() == "out of memory: 9 GB were asked for"
+    assert page.locator(".details").inner_text() == OUT_OF_MEMORY
 
 
 def test_words_that_are_not_in_the_text_are_underlined_and_the_head_is_chosen(
@@ -288,7 +294,7 @@ def test_a_training_that_is_stopped_before_its_first_step_keeps_the_studio_whole
     page: Any, program: Opened
 ) -> None:
     run = ask_for(program.folder, "diary", LONG)
-    until(lambda: any(row["phase"] == "training" for row in rows(run, "journal/journal.jsonl")))
+    until(lambda: read_object(run / "journal/state.json").get("phase") == "training")
     (run / "journal" / "stop").write_text("stop")
     wait_for_end(run)
     page.goto(program.url)

@@ -7,7 +7,6 @@ import pytest
 from tests.browser import new_context, two_frames
 from tests.patience import PATIENCE
 
-from .learners import until
 from .opened import Opened, Program, real_program
 
 pytestmark = pytest.mark.studio
@@ -70,30 +69,28 @@ def test_a_window_with_the_login_of_an_earlier_studio_says_so_without_reloading_
     assert page.get_by_text("not logged in").count() == 0
 
 
-def test_a_stream_that_a_window_cannot_read_does_not_stay_open(page: Any, program: Opened) -> None:
-    answers: list[int] = []
-    page.on(
-        "response",
-        lambda answer: answers.append(answer.status) if "/api/events" in answer.url else None,
-    )
+def test_a_window_asks_once_a_second_and_in_the_background_less_often(
+    page: Any, program: Opened
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url) if "/api/state" in sent.url else None)
     page.clock.install()
-    page.evaluate(
-        """() => {
-          const parse = JSON.parse;
-          JSON.parse = (text) => {
-            if (new Error().stack.includes("events.js")) throw new Error("damaged");
-            return parse(text);
-          };
-        }"""
-    )
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.goto(program.url)
 
-    def many_have_been_opened() -> bool:
-        page.clock.fast_forward(31_000)
-        return len(answers) >= 8  # more than are open to one login
+    def is_asked_within(milliseconds: int) -> bool:
+        asked.clear()
+        with page.expect_response("**/api/state?*"):
+            page.clock.fast_forward(milliseconds)
+        return len(asked) == 1
 
-    until(many_have_been_opened)
-    assert {*answers} == {200}
+    page.get_by_text("Your models will appear here.").wait_for()
+    assert is_asked_within(1_100) and is_asked_within(1_100)
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true})")
+    assert is_asked_within(1_100)  # the look that was due already
+    asked.clear()
+    page.clock.fast_forward(9_000)
+    assert asked == []
+    assert is_asked_within(1_100)
 
 
 def test_a_screen_that_comes_after_the_studio_has_closed_is_not_shown(

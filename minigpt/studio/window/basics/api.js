@@ -18,8 +18,8 @@ export class Refusal extends Error {
   }
 }
 
-export async function get(path) {
-  return await answerOf(await ask(path, { headers: headers() }));
+export async function get(path, signal = null) {
+  return await answerOf(await ask(path, { headers: headers(), signal }));
 }
 
 export async function post(path, body = {}) {
@@ -89,7 +89,7 @@ async function answered(waiting) {
 }
 
 async function answerOf(answer) {
-  const found = parsed(await answer.text());
+  const found = parsed(await answered(answer.text()));
   if (!answer.ok) throw new Refusal(answer.status, found);
   return found;
 }

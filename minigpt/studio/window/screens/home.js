@@ -40,9 +40,7 @@ export async function show(main) {
     }, models.heading);
   }
 
-  live("", "", (event, data) => {
-    if (event === "state") update(data);
-  });
+  live(update);
   try {
     update(await get("/api/state"));
   } catch (error) {

@@ -17,9 +17,7 @@ import { makeWrites } from "./run/writes.js";
 /** Show the run with this name, and follow it. */
 export async function show(main, name) {
   const record = new Record();
-  const answer = await get(`/api/runs/${encodeURIComponent(name)}?after=`);
-  for (const { event, data } of answer.rows) record.add(event, data);
-  record.setRun(answer.run);
+  record.take(await get(`/api/runs/${encodeURIComponent(name)}`));
 
   const parts = makeParts(record);
   main.className = "run";
@@ -28,24 +26,21 @@ export async function show(main, name) {
   parts.draw();
 
   setInterval(parts.tick, 1000);
-  live(name, answer.cursor, (event, data) => hear(record, parts, event, data));
+  live(
+    (state) => (record.folder = state.folder),
+    { name, after: record.after },
+    (answer) => hear(record, parts, answer),
+  );
 }
 
-/** An event of the studio: the screen shows it, and a screen reader says states and evaluations. */
-function hear(record, parts, event, data) {
-  if (event !== "state") {
-    record.add(event, data);
-    parts.draw();
-    if (event === "evaluation") speak(sentences(record).now);
-    return;
-  }
-
-  const before = record.run.state;
-  record.folder = data.folder;
-  const found = data.runs.find((run) => run.name === record.run.name);
-  record.setRun(found ?? { ...record.run, state: "gone", problem: null });
+/** What is new of the run: the screen shows it, and a screen reader says states and evaluations. */
+function hear(record, parts, answer) {
+  const { state } = record.run;
+  const evaluated = record.evaluations.at(-1)?.step;
+  record.take(answer);
   parts.draw();
-  if (record.run.state !== before) speak(parts.words());
+  if (record.evaluations.length > 0 && record.evaluations.at(-1).step !== evaluated) speak(sentences(record).now);
+  if (record.run.state !== state) speak(parts.words());
 }
 
 /** The parts of the screen: {elements, draw, tick, words}. What had the focus and is gone leaves it to the heading. */

@@ -57,9 +57,7 @@ export async function show(main, id) {
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) look();
   });
-  live("", "", (event, data) => {
-    if (event === "state") dial.updateLine(data, id);
-  });
+  live((state) => dial.updateLine(state, id));
   look();
 }
 

@@ -141,8 +141,8 @@ function copiedPart(record, working, path) {
   const ask = button(string("done.askCopied"), () =>
     working(ask, string("done.askingCopied"), async () => {
       await post(path("copied"));
-      const answer = await get(`/api/runs/${encodeURIComponent(record.run.name)}?after=`);
-      record.setRun(answer.run);
+      const { run } = await get(`/api/runs/${encodeURIComponent(record.run.name)}`);
+      record.setRun(run);
       draw();
     }),
   );

@@ -23,7 +23,6 @@ export function makeClock(record, look) {
   const buttons = h("div", { className: "row" });
   const said = h("div", { className: "said" }, name, clock, words, verdict, note, problem);
   const element = h("section", { className: "head card" }, said, buttons, details);
-  let goesOnFrom = null; // the seconds of learning, from when it goes on until its next step
   let stoppingSince = null;
   let shown = ""; // the buttons that are there
 
@@ -93,7 +92,7 @@ export function makeClock(record, look) {
   /** "2:14 of 5:00, done about 14:32". */
   function clockNow(now) {
     const { state, minutes } = record.run;
-    const endsAt = record.endsAt();
+    const { ends_at: endsAt } = record.run;
     const elapsed = record.elapsed(now);
     if (state !== "learning" && state !== "stopping") return "";
     if (elapsed === null) return minutes === null ? "" : string("learning.clockOf", { all: clockOf(60 * minutes) });
@@ -110,23 +109,19 @@ export function makeClock(record, look) {
     heading: name,
 
     /** What the run is doing, in words; empty while the clock says all. */
-    words: () => wordsOf(record, goesOnFrom),
+    words: () => wordsOf(record),
 
     /** Each second, and when something has changed. */
     draw() {
       if (byId("main").classList.contains("gone")) return; // what is shown is of the moment that the notice names
       const now = Date.now() / 1000;
       const { run } = record;
-      const isActive = ["reading", "measuring", "learning"].includes(run.state);
-      const last = record.steps.at(-1)?.seconds ?? 0;
-      if (!isActive || !record.goesOn()) goesOnFrom = null;
-      else if (run.state !== "learning" || goesOnFrom === null) goesOnFrom ??= last;
       if (run.state !== "stopping") stoppingSince = null;
       else stoppingSince ??= now;
 
       name.textContent = run.name;
       show(clock, clockNow(now));
-      const said = wordsOf(record, last > (goesOnFrom ?? 0) ? null : goesOnFrom);
+      const said = wordsOf(record);
       show(words, said === "" ? string("learning.mayClose") : said); // in one place: nothing below it moves
       show(verdict, ["done", "stopped"].includes(run.state) ? verdictOf(run) : "");
       show(note, noteOf(record));
@@ -147,10 +142,11 @@ function asSentence(words) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-function wordsOf(record, goesOnFrom) {
+function wordsOf(record) {
   const { run } = record;
   if (run.state === "waiting") return asSentence(stateOf(run));
-  if (goesOnFrom !== null) return string("learning.goingOn", { time: clockOf(goesOnFrom) }); // from its start to its first step
+  if (run.goes_on_from !== null && run.state !== "stopping")
+    return string("learning.goingOn", { time: clockOf(run.goes_on_from) }); // from its start to its first step
   if (run.state === "reading") return reading(record);
   if (run.state === "measuring") return string("learning.measuring");
   if (run.state === "learning") return record.steps.length > 0 ? "" : string("learning.starting");
@@ -176,7 +172,7 @@ function noteOf(record) {
   if (record.run.state !== "learning") return "";
   const wrong = record.run.problem;
   if (wrong !== null) return wrong.kind === "disk_full" ? string("notice.full") : failureOf(wrong);
-  return record.phases.at(-1)?.phase === "slept" ? string("learning.slept") : "";
+  return record.run.slept ? string("learning.slept") : "";
 }
 
 /** Better than counting or not. */

@@ -1,6 +1,6 @@
-"""The routes of runs, and of the line in which they wait."""
+"""The routes of runs: what there is, how they are trained, removed and used."""
 
-import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ...runs.state import facts_of
+from ...system.json_objects import to_json
 from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
 from ..texts.about import for_run
 from ..texts.folder import chosen_settings
-from ..workspace import Workspace
-from . import removal, trainings
-from .events import EventStream
-from .rows import rows_after
-from .states import free_space, is_too_little
-from .writing import WrittenText, checked_command
+from ..uses import WrittenText, checked_command
+from . import asking, removal
+from .shown import WAITING, free_space, rows_after, told_of
 
 _LITTLE = 300_000_000  # bytes: less is too little for the files of a run
 
@@ -36,42 +35,43 @@ def _run(request: Request) -> Path:
 
 
 async def show_all(request: Request) -> Response:
-    """GET: all runs, texts, and the line."""
-    return JSONAnswer(await run_in_threadpool(studio_of(request).state))
+    """GET ?seen=KEY: all runs, texts, and the line; nothing if that is what the key is of."""
+    return await _unless_seen(request, studio_of(request).state)
 
 
 async def show(request: Request) -> Response:
-    """GET ?after=CURSOR: a run, the rows of its files after the cursor, and the cursor after them.
-    One that is not there is "gone"."""
+    """GET ?after=N&seen=KEY: a run, and the rows of its files after N, see `rows_after`; nothing if
+    that is what the key is of. A run that is not there is "gone"."""
     studio = studio_of(request)
+    name = str(request.path_params["name"])
     after = request.query_params.get("after", "")
 
     def look() -> dict[str, Any]:
-        run = _folder_or_none(studio.workspace, _name(request))
-        if run is None:
-            gone = studio.states.of(studio.workspace.runs / ".nothing")
-            return {"run": {**gone, "name": _name(request)}, "rows": [], "cursor": ""}
-        rows, cursor = rows_after(run, after)
-        found = {one["name"]: one for one in studio.states.all()}
-        state = found.get(run.name) or studio.states.of(run)
-        return {"run": state, "rows": rows, "cursor": cursor}
+        try:
+            run = studio.workspace.run_folder(name)
+        except Refusal:
+            gone = told_of(studio.workspace.runs / ".nothing")
+            return {"run": {**gone, "name": name}, "rows": {}, "anew": [], "after": ""}
+        rows = rows_after(run, after)
+        told = told_of(run)
+        if told["state"] == WAITING:
+            told = next((one for one in studio.runs() if one["name"] == run.name), told)
+        return {"run": told, **rows}
 
-    return JSONAnswer(await run_in_threadpool(look))
-
-
-async def events(request: Request) -> Response:
-    """GET ?run=NAME&after=CURSOR: a stream of what happens, and of the rows of a run."""
-    studio = studio_of(request)
-    name = request.query_params.get("run")
-    run = None if name is None else _folder_or_none(studio.workspace, name)
-    after = request.query_params.get("after", "")
-    return EventStream(studio.watch, studio.streams, run, after)
+    return await _unless_seen(request, look)
 
 
-def _folder_or_none(workspace: Workspace, name: str) -> Path | None:
-    with contextlib.suppress(Refusal):
-        return workspace.run_folder(name)
-    return None
+async def _unless_seen(request: Request, look: Callable[[], dict[str, Any]]) -> Response:
+    """What there is, with a key of it; nothing if the window has sent this key."""
+
+    def answer() -> Response:
+        told = look()
+        key = hashlib.blake2b(to_json(told).encode(), digest_size=8).hexdigest()
+        if request.query_params.get("seen") == key:
+            return Response(status_code=204)
+        return JSONAnswer({**told, "key": key})
+
+    return await run_in_threadpool(answer)
 
 
 # Trainings
@@ -89,19 +89,20 @@ async def ask(request: Request) -> Response:
 
     def put() -> dict[str, Any]:
         about = for_run(folder)
-        if is_too_little(free_space(studio.workspace.root), _LITTLE):
+        free = free_space(studio.workspace.root)
+        if free is not None and free < _LITTLE:
             raise Refusal(507, "The disk is full. Free some space.")
         given = sent.get("settings")
         chosen = studio.checked_settings(chosen_settings(folder) if given is None else given)
         with studio.line.paused():
-            run = trainings.ask(
+            run = asking.ask(
                 studio.workspace,
                 text=about,
                 name=_text(sent.get("name") or about["name"], "name"),
                 minutes=sent.get("minutes", 5.0),
                 settings=chosen,
             )
-            found = {one["name"]: one for one in studio.states.all()}[run.name]
+            found = next(one for one in studio.runs() if one["name"] == run.name)
         return {name: found[name] for name in ("name", "place", "starts_in")}
 
     return JSONAnswer(await run_in_threadpool(put), 201)
@@ -109,14 +110,12 @@ async def ask(request: Request) -> Response:
 
 async def stop(request: Request) -> Response:
     """POST: end a training, which saves what it has learned; or leave the line."""
-    return await _change(request, lambda studio, run: trainings.stop(studio.states, run))
+    return await _change(request, lambda studio, run: asking.stop(run))
 
 
 async def stop_now(request: Request) -> Response:
     """POST: end a training at once. It goes back to what it saved last."""
-    return await _change(
-        request, lambda studio, run: trainings.stop(studio.states, run, at_once=True)
-    )
+    return await _change(request, lambda studio, run: asking.stop(run, at_once=True))
 
 
 async def go_on(request: Request) -> Response:
@@ -125,7 +124,7 @@ async def go_on(request: Request) -> Response:
     minutes = (await read_json(request)).get("minutes")
 
     def change(studio: Studio, run: Path) -> None:
-        trainings.go_on(studio.workspace, studio.states, run, minutes)
+        asking.go_on(run, minutes)
 
     return await _change(request, change)
 
@@ -138,15 +137,13 @@ async def rename(request: Request) -> Response:
     sent = await read_json(request)
     name = _text(sent.get("name"), "name")
     return await _change(
-        request, lambda studio, run: removal.rename_run(studio.workspace, studio.states, run, name)
+        request, lambda studio, run: removal.rename_run(studio.workspace, run, name)
     )
 
 
 async def delete(request: Request) -> Response:
     """POST: move a run into the bin."""
-    return await _change(
-        request, lambda studio, run: removal.put_into_bin(studio.workspace, studio.states, run)
-    )
+    return await _change(request, lambda studio, run: removal.put_into_bin(studio.workspace, run))
 
 
 async def restore(request: Request) -> Response:
@@ -155,7 +152,7 @@ async def restore(request: Request) -> Response:
 
     def put_back() -> dict[str, Any]:
         with studio.line.paused():
-            return studio.states.of(removal.put_back(studio.workspace, _name(request)))
+            return told_of(removal.put_back(studio.workspace, _name(request)))
 
     return JSONAnswer(await run_in_threadpool(put_back))
 
@@ -200,7 +197,7 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
             if is_sure:
                 if everything.text is not None:
                     studio.text_work.stop(everything.text)
-                everything.remove(studio.states)
+                everything.remove()
                 studio.tickets.drop_all()
         size = sum(part["size"] for part in parts)
         return {"parts": parts, "size": size, "removed": is_sure}
@@ -216,7 +213,7 @@ async def write(request: Request) -> Response:
     studio = studio_of(request)
     run = _run(request)
     sent = await read_json(request)
-    await run_in_threadpool(_check_has_learned, studio, run)
+    await run_in_threadpool(_check_has_learned, run)
     command = checked_command(run.relative_to(studio.workspace.root).as_posix(), sent)
     return WrittenText(studio.workspace, command, studio.turns)
 
@@ -244,21 +241,24 @@ async def copied(request: Request) -> Response:
     """POST: how much of what a run writes is in its text word for word."""
     studio = studio_of(request)
     run = _run(request)
-    await run_in_threadpool(_check_has_learned, studio, run)
+    await run_in_threadpool(_check_has_learned, run)
     return JSONAnswer(await studio.making.copied(run))
 
 
 async def _made(request: Request, make: Callable[[Path], Awaitable[str]]) -> Response:
     run = _run(request)
-    await run_in_threadpool(_check_has_learned, studio_of(request), run)
+    await run_in_threadpool(_check_has_learned, run)
     return JSONAnswer({"address": await make(run)})
 
 
-def _check_has_learned(studio: Studio, run: Path) -> None:
+def _check_has_learned(run: Path) -> None:
     """Refuse what needs weights, before there are any that an evaluation has chosen."""
-    if not studio.states.of(run)["has_page"]:
+    if not facts_of(run).has_learned:
         message = f"{run.name} has saved nothing yet. Wait a little."
         raise Refusal(409, message, kind="nothing_saved", name=run.name)
+
+
+# Helpers of all
 
 
 async def _change(request: Request, change: Callable[[Studio, Path], Path | None]) -> Response:
@@ -269,7 +269,7 @@ async def _change(request: Request, change: Callable[[Studio, Path], Path | None
     def act() -> dict[str, Any]:
         with studio.line.paused():
             changed = change(studio, run) or run
-            return studio.states.of(changed)
+            return told_of(changed)
 
     return JSONAnswer(await run_in_threadpool(act))
 
@@ -299,7 +299,7 @@ _POSTED: dict[str, _Act] = {
     "/api/texts/{text}/delete-all": delete_all_of_text,
     "/api/empty-bin": empty_bin,
 }
-_READ: dict[str, _Act] = {"/api/state": show_all, "/api/events": events, _ONE: show}
+_READ: dict[str, _Act] = {"/api/state": show_all, _ONE: show}
 ROUTES = [
     *(Route(path, act, methods=["GET"]) for path, act in _READ.items()),
     *(Route(path, act, methods=["POST"]) for path, act in _POSTED.items()),

@@ -8,26 +8,29 @@ good is named first.
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import UserError
-from ...config import TextConfig, from_dict
 from ...data.token_files import find_prepared, remove_prepared
 from ...runs.folder import CONFIG, WEIGHTS, read_raw_config
-from ...runs.journal import read_phases
+from ...runs.state import facts_of
 from ...system.json_objects import read_object
 from ...system.platforms import rename
 from ..answers import Refusal
 from ..texts import upload
-from ..texts.folder import ABOUT, FILES
+from ..texts.folder import ABOUT
 from ..workspace import Workspace, is_one_name
-from .facts import text_id_of
-from .jobs import TrainingJob, read_job
-from .names import free_folder, run_name
-from .states import ACTIVE, WAITING, States, runs_in
-from .trainings import leave_line, remove_request
+from .asking import (
+    free_folder,
+    is_busy,
+    is_learning,
+    leave_line,
+    read_job,
+    remove_request,
+    run_name,
+)
+from .shown import runs_in, text_id_of
 
 if TYPE_CHECKING:
     from ...runs.delete import Remains
@@ -37,18 +40,19 @@ _SECONDS_TO_LEAVE = 15.0  # that a process takes after it has told its end
 # One run
 
 
-def rename_run(workspace: Workspace, states: States, run: Path, name: str) -> Path:
+def rename_run(workspace: Workspace, run: Path, name: str) -> Path:
     """Give a run another name, or one like it that is free; returns its folder."""
-    _check_is_idle(states, run)
+    _check_is_idle(run)
     new = free_folder(workspace, run, workspace.runs, run_name(name))
     rename(run, new)
     return new
 
 
-def put_into_bin(workspace: Workspace, states: States, run: Path) -> None:
+def put_into_bin(workspace: Workspace, run: Path) -> None:
     """Move a run into the bin. One that waits leaves the line."""
-    _check_is_idle(states, run)
-    if states.of(run)["state"] == WAITING:
+    _check_is_idle(run)
+    job = read_job(run)
+    if job is not None and job.is_waiting:
         leave_line(run)
         if not run.exists():  # it had learned nothing
             return
@@ -107,11 +111,11 @@ def _remains_of(run: Path) -> "Iterator[Remains | None]":
         yield remains
 
 
-def _check_is_idle(states: States, run: Path) -> None:
+def _check_is_idle(run: Path) -> None:
     """Refuse a run that a process trains now. One that has just ended is waited for."""
     end = time.monotonic() + _SECONDS_TO_LEAVE
-    while states.is_busy(run):
-        if states.of(run)["state"] in ACTIVE or time.monotonic() > end:
+    while is_busy(run):
+        if is_learning(run) or time.monotonic() > end:
             message = f"{run.name} is learning. Stop that first."
             raise Refusal(409, message, kind="run_learning", name=run.name)
         time.sleep(0.1)
@@ -141,14 +145,14 @@ class Everything:
             found.append({"kind": "cache", "name": "", "size": sum(map(_size, self.prepared))})
         return found
 
-    def remove(self, states: States) -> None:
+    def remove(self) -> None:
         """Remove all of it. The text goes last: if this is interrupted, it can be done again.
 
         Raises:
             Refusal: if one of the runs is learning; nothing is removed then.
         """
         for run in self.runs:
-            _check_is_idle(states, run)
+            _check_is_idle(run)
         for run in self.runs:
             job = read_job(run)
             if job is not None and job.is_waiting:
@@ -169,7 +173,7 @@ def everything_of_text(workspace: Workspace, text: str) -> Everything:
 def everything_of_run(workspace: Workspace, run: Path) -> Everything:
     """All that came from the text of a run: of one that was begun in a terminal, the runs that have
     learned from the same text. Its files elsewhere stay where they are."""
-    text, fingerprint = _origin(workspace, run)
+    text, fingerprint = _origin(run)
     if text:
         everything = _everything(workspace, {text}, set())
     else:
@@ -181,7 +185,7 @@ def everything_of_run(workspace: Workspace, run: Path) -> Everything:
 
 def _everything(workspace: Workspace, texts: set[str], fingerprints: set[str]) -> Everything:
     runs = [*runs_in(workspace.runs), *runs_in(workspace.bin)]
-    origins = {run: _origin(workspace, run) for run in runs}
+    origins = {run: _origin(run) for run in runs}
     of_it = [
         run
         for run, (text, fingerprint) in origins.items()
@@ -195,31 +199,15 @@ def _everything(workspace: Workspace, texts: set[str], fingerprints: set[str]) -
     return Everything(there[0] if there else None, of_it, sorted(prepared))
 
 
-def _origin(workspace: Workspace, run: Path) -> tuple[str | None, str | None]:
+def _origin(run: Path) -> tuple[str | None, str | None]:
     """The text of the studio that a run learns from, and the fingerprint of what it has read."""
     job = read_job(run)
     origin = read_raw_config(run).get("origin") or {}
     fingerprint = origin.get("fingerprint") or None
     if job is not None and job.text is not None:
         text = str(job.text.get("id") or "") or None
-        return text, fingerprint or _of_unfinished(workspace, run, job)
+        return text, fingerprint or facts_of(run).said.get("fingerprint")
     return text_id_of((origin.get("text") or {}).get("files") or ()), fingerprint
-
-
-def _of_unfinished(workspace: Workspace, run: Path, job: TrainingJob) -> str | None:
-    """The fingerprint of the text of a training that has made its tokens but then came no further;
-    None for any other training."""
-    has_tokens = any(row["phase"] == "tokens" for row in read_phases(run))
-    files = workspace.texts / Path(str((job.text or {}).get("id"))).name / FILES
-    if not has_tokens or not files.is_dir():
-        return None
-    names = {one.name for one in fields(TextConfig)} & job.settings.keys()
-    settings = {name: job.settings[name] for name in names} | {"files": [str(files)]}
-    from ...data.source import find_source  # the studio opens sooner without
-
-    with contextlib.suppress(UserError):
-        return find_source(from_dict(TextConfig, settings)).fingerprint
-    return None
 
 
 def _size(folder: Path) -> int:

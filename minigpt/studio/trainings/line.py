@@ -12,16 +12,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ...runs.journal import AT_ONCE, HELD, JOURNAL, LOG, STOP
+from ...runs.folder import AT_ONCE, JOURNAL, LOG, STOP
 from ..children import start_detached
 from ..workspace import Workspace
-from .jobs import TrainingJob, read_job, write_job
-from .states import WAITING, States, runs_in
-from .trainings import PROGRAM, start_command, write_stop
+from .asking import (
+    TrainingJob,
+    is_busy,
+    read_job,
+    start_command,
+    write_job,
+    write_stop,
+)
+from .shown import runs_in
 
 _SECONDS = 1.0  # from one look to the next
-_SLEPT = 5.0  # seconds more than that between two looks: the computer has slept
-_WAKING = 12.0  # seconds in which a training that still runs shows it
 
 _log = logging.getLogger(__name__)
 
@@ -29,14 +33,11 @@ _log = logging.getLogger(__name__)
 class Line:
     """Starts trainings one after the other while it is open."""
 
-    def __init__(self, workspace: Workspace, states: States):
+    def __init__(self, workspace: Workspace):
         self._workspace = workspace
-        self._states = states
         self._is_closing = threading.Event()
         self._nudge = threading.Event()
         self._changing = threading.RLock()
-        self._last_look = time.time()
-        self._not_before = 0.0
         self._thread = threading.Thread(target=self._watch, name="line", daemon=True)
 
     def open(self) -> None:
@@ -63,15 +64,15 @@ class Line:
 
     def _look(self) -> Path | None:
         waiting: dict[Path, TrainingJob] = {}
-        is_busy = False
+        is_free = True
         for run in runs_in(self._workspace.runs):
             job = read_job(run)
-            if job is not None and self._states.of(run)["state"] == WAITING:
+            if job is not None and job.is_waiting:
                 waiting[run] = job
-            if self._states.is_busy(run):
-                is_busy = True
+            if is_busy(run):
+                is_free = False
                 _repeat_stop(run, job)
-        if is_busy or not waiting:
+        if not is_free or not waiting:
             return None
 
         first = min(waiting, key=lambda run: waiting[run].asked)
@@ -81,12 +82,12 @@ class Line:
     def _start(self, run: Path, job: TrainingJob) -> None:
         """Start a training. That it was started is written down first: a training that was never
         started can be asked for again, but two processes would disturb each other."""
-        for name in (HELD, STOP, LOG):
+        for name in (STOP, LOG):
             (run / JOURNAL / name).unlink(missing_ok=True)
         write_job(run, replace(job, is_waiting=False, started=time.time(), stop=None))
         try:
             start_detached(
-                PROGRAM,
+                "minigpt",
                 start_command(self._workspace, run, job),
                 folder=self._workspace.root,
                 log=run / JOURNAL / LOG,
@@ -94,27 +95,17 @@ class Line:
         except OSError as error:
             text = f"error: it could not be started: {error.strerror or error}\n"
             (run / JOURNAL / LOG).write_text(text, encoding="utf-8")
-            (run / JOURNAL / HELD).touch()  # no process is about to begin
 
     def _watch(self) -> None:
         while not self._is_closing.is_set():
-            if self._is_awake(time.time()):
-                try:
-                    self.look()
-                except OSError:  # the disk is full, say: the next look may go better
-                    pass
-                except Exception:
-                    _log.exception("the line of trainings")
+            try:
+                self.look()
+            except OSError:  # the disk is full, say: the next look may go better
+                pass
+            except Exception:
+                _log.exception("the line of trainings")
             self._nudge.wait(_SECONDS)
             self._nudge.clear()
-
-    def _is_awake(self, now: float) -> bool:
-        """Whether the files tell what trains: not just after the computer has slept, when nothing
-        has been touched for long."""
-        if now - self._last_look > _SECONDS + _SLEPT:
-            self._not_before = now + _WAKING
-        self._last_look = now
-        return now >= self._not_before
 
 
 def _repeat_stop(run: Path, job: TrainingJob | None) -> None:
