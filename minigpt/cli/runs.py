@@ -50,41 +50,32 @@ def run(given: argparse.Namespace) -> None:
 
 def _delete(given: argparse.Namespace) -> None:
     """Say what would be deleted, ask, and delete it."""
-    from ..runs.delete import people_in, run_to_delete
+    from ..runs.delete import delete_folders, folders_of_classes, runs_inside, runs_to_delete
 
     can_ask = sys.stdin is not None and sys.stdin.isatty()
     if not given.yes and not can_ask:
         raise UserError("--delete asks first, and there is no terminal to answer; add --yes")
 
-    if people := people_in(Path(given.delete)):
-        _delete_classes(Path(given.delete), people, is_sure=given.yes)
-        return
+    folder = Path(given.delete)
+    of_classes = folders_of_classes(folder)  # which older versions of the studio have kept
+    if of_classes:
+        runs = runs_inside(of_classes)
+    else:
+        folder = _run_named(given.delete, given.folder)
+        runs = [folder]
 
-    with run_to_delete(_run_named(given.delete, given.folder)) as remains:
-        _show(remains)
-        _show_others(remains)
-        if not given.yes and not _is_confirmed():
-            return
-        remains.delete()
-
-    _report(remains.folder, [remains])
-
-
-def _delete_classes(folder: Path, people: Sequence[Path], *, is_sure: bool) -> None:
-    """Say, ask and delete as `_delete` does, for what older versions of the studio kept of
-    classes."""
-    from ..runs.delete import delete_people, folders_of, people_to_delete
-
-    with people_to_delete(people) as found:
+    with runs_to_delete(runs) as found:
         for remains in found:
             _show(remains)
-        for kept in [kept for one in people for kept in folders_of(one)]:
+        for kept in of_classes:
             print_message(f"all that {kept} holds, {_size([kept])}")
-        if not is_sure and not _is_confirmed():
+        if not of_classes:
+            _show_others(found[0])
+        if not given.yes and not _is_confirmed():
             return
         for remains in found:
             remains.delete()
-    delete_people(people)
+    delete_folders(of_classes)
 
     _report(folder, found)
 

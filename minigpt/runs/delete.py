@@ -5,7 +5,7 @@ files hold of its text. Nothing else is touched, and links are not followed.
 import contextlib
 import itertools
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,11 @@ from ..data.source import find_source
 from ..data.temporary import kind_of, left_copies, remove_copy
 from ..data.token_files import find_prepared, remove_prepared
 from ..interop.hub import is_huggingface_folder
+from ..system.json_objects import read_object
 from .base import is_base
-from .folder import CONFIG, FOLDERS, LOCK, WEIGHTS, read_raw_config
+from .folder import CONFIG, FOLDERS, JOB, JOURNAL, LOCK, STATE, WEIGHTS, read_raw_config
 from .making import files_of, locked
+from .state import facts_of
 from .weights import read_about
 
 _CLASSES = "classes"  # of older studios: classes/CLASS/PERSON/, with runs/ and texts/
@@ -51,69 +53,67 @@ class Remains:
 
 
 @contextlib.contextmanager
-def run_to_delete(folder: Path) -> Iterator[Remains]:
-    """What there is of a run; no process can train it meanwhile. Afterwards its folder is removed
-    if it is empty.
+def runs_to_delete(folders: Sequence[Path]) -> Iterator[list[Remains]]:
+    """What there is of each run in a list; no process can train them meanwhile. Afterwards their
+    folders are removed if they are empty.
 
     Raises:
-        UserError: if the folder is no run, or a link to one, or is being trained, or its lock is a
-            link.
+        UserError: if one of the folders is no run, or a link to one, or is being trained, or its
+            lock is a link.
     """
-    _check_is_run(folder)
     with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder))
-        except UserError:
-            raise UserError(f"{folder} is being trained; stop that first") from None
-        yield _remains(folder)
+        found = []
+        for folder in folders:
+            _check_is_run(folder)
+            try:
+                stack.enter_context(locked(folder))
+            except UserError:
+                raise UserError(f"{folder} is being trained; stop that first") from None
+            found.append(_remains(folder))
+        yield found
 
-    if not any((folder / name).exists() for name in (CONFIG, WEIGHTS)):
+    for folder in folders:
+        if any((folder / name).exists() for name in (CONFIG, WEIGHTS)):
+            continue
         (folder / LOCK).unlink(missing_ok=True)
         for empty in (*(folder / name for name in FOLDERS), folder):
             with contextlib.suppress(OSError):  # not empty, a mount, or the current folder
                 empty.rmdir()
 
 
-def people_in(folder: Path) -> list[Path]:
-    """The folders of people in a folder `classes`; none in any other."""
+def folders_of_classes(folder: Path) -> list[Path]:
+    """The folders `runs` and `texts` of each person in a folder `classes`, all of which the studio
+    has made; none in any other folder."""
     if folder.name != _CLASSES:
         return []
-    people = [one for above in _inside(folder) for one in _inside(above)]
-    return sorted(one for one in people if not one.is_symlink() and (one / "runs").is_dir())
+    people = [one for above in _inside(folder) for one in _inside(above) if not one.is_symlink()]
+    named = [one / name for one in sorted(people) for name in ("runs", "texts")]
+    there = [made for made in named if made.is_dir() and not made.is_symlink()]
+    return there if any(made.name == "runs" for made in there) else []
 
 
-@contextlib.contextmanager
-def people_to_delete(people: Iterable[Path]) -> Iterator[list[Remains]]:
-    """What there is of each run in the folders of people, those in their bins too. No process can
-    train them meanwhile; UserError if one does.
-    """
-    places = [place for one in people for place in (one / "runs", one / "runs" / ".bin")]
-    found = [path for place in places for path in _inside(place) if not path.is_symlink()]
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(run_to_delete(run)) for run in found if _looks_like_run(run)]
+def runs_inside(folders: Sequence[Path]) -> list[Path]:
+    """The runs in folders of runs, those in their bins too."""
+    places = [place for folder in folders for place in (folder, folder / ".bin")]
+    held = [path for place in places for path in _inside(place)]
+    return [path for path in held if not path.is_symlink() and _looks_like_run(path)]
 
 
-def folders_of(person: Path) -> list[Path]:
-    """The folders that the studio has made in the folder of a person."""
-    folders = [person / "runs", person / "texts"]
-    return [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
-
-
-def delete_people(people: Iterable[Path]) -> None:
-    """Delete the folders that the studio has made for people, with all that they hold, and the
-    folders above if they are empty then."""
-    for one in people:
-        for folder in folders_of(one):
-            shutil.rmtree(folder)
-        for above in (one, one.parent, one.parent.parent):
+def delete_folders(folders: Sequence[Path]) -> None:
+    """Delete folders of a class, with all that they hold, and those above if they are empty then:
+    of a person, of the class, of all classes."""
+    for folder in folders:
+        shutil.rmtree(folder)
+        for above in (*folder.parents,)[:3]:
             with contextlib.suppress(OSError):  # not empty
                 above.rmdir()
 
 
 def size_of(paths: Iterable[Path]) -> int:
-    """How many bytes files have together, and those in folders."""
+    """How many bytes files have together, and those in folders; links do not count."""
     files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
-    return sum(file.stat().st_size for file in files if file.is_file())
+    own = [file for file in files if file.is_file() and not file.is_symlink()]
+    return sum(file.stat().st_size for file in own)
 
 
 def _check_is_run(folder: Path) -> None:
@@ -132,8 +132,13 @@ def _check_is_run(folder: Path) -> None:
 
 
 def _looks_like_run(folder: Path) -> bool:
+    """Whether a folder holds a run, or what a training has left that never made one."""
     has_config = {"format", "model", "training"} <= read_raw_config(folder).keys()
-    return has_config or bool(read_about(folder / WEIGHTS))
+    if has_config or read_about(folder / WEIGHTS):
+        return True
+    journal = folder / JOURNAL
+    is_asked = {"asked", "is_waiting"} <= read_object(journal / JOB).keys()
+    return not journal.is_symlink() and (is_asked or "began" in read_object(journal / STATE))
 
 
 def _remains(folder: Path) -> Remains:
@@ -154,10 +159,11 @@ def _remains(folder: Path) -> Remains:
 
 
 def _origin(folder: Path) -> tuple[Any, str | None]:
-    """What config.json says of the text and its fingerprint; None if it does not."""
+    """What a run says of its text, and the fingerprint of that; None if it does not. A training
+    that came no further than its tokens has said the fingerprint."""
     origin = read_raw_config(folder).get("origin")
     if not isinstance(origin, dict) or not isinstance(origin.get("fingerprint"), str):
-        return None, None
+        return None, facts_of(folder).said.get("fingerprint")
     return origin.get("text"), origin["fingerprint"]
 
 

@@ -20,7 +20,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.recipe import samples
 from minigpt.runs import journal as journal_module
-from minigpt.runs.delete import run_to_delete
+from minigpt.runs.delete import runs_to_delete
 from minigpt.runs.folder import COPIED, JOURNAL, STATE, STEPS, STOP, TEXTS, WEIGHTS
 from minigpt.runs.journal import Journal
 from minigpt.runs.making import locked
@@ -514,14 +514,14 @@ def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplac
     keep_copied(run, {"share": 0.0})  # and what a process leaves that is killed while it writes
     for name in (TEXTS, COPIED):
         (run / JOURNAL / unfinished_name(name)).touch()
-    with run_to_delete(run) as remains:
+    with runs_to_delete([run]) as (remains,):
         assert remains.others == []
         remains.delete()
     assert not run.exists()
 
     run = Path("runs/other")
     (run / JOURNAL / "notes.json").write_text(json.dumps({"minutes": 1}))
-    with run_to_delete(run) as remains:
+    with runs_to_delete([run]) as (remains,):
         assert remains.others == [run / JOURNAL / "notes.json"]
         remains.delete()
     assert contents(run) == {f"{JOURNAL}{os.sep}notes.json": b'{"minutes": 1}'}

@@ -7,13 +7,13 @@ good is named first.
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...data.token_files import find_prepared, remove_prepared
-from ...runs.folder import CONFIG, WEIGHTS, read_raw_config
+from ...runs.folder import read_raw_config
 from ...runs.state import facts_of
 from ...system.json_objects import read_object
 from ...system.platforms import rename
@@ -27,13 +27,9 @@ from .asking import (
     is_learning,
     leave_line,
     read_job,
-    remove_request,
     run_name,
 )
 from .shown import runs_in, text_id_of
-
-if TYPE_CHECKING:
-    from ...runs.delete import Remains
 
 _SECONDS_TO_LEAVE = 15.0  # that a process takes after it has told its end
 
@@ -80,35 +76,18 @@ def folder_in_bin(workspace: Workspace, name: str) -> Path:
 def empty_bin(workspace: Workspace) -> None:
     """Remove the runs in the bin, and what the cache holds of their texts. Files of somebody else
     stay."""
-    for run in runs_in(workspace.bin):
-        remove_run(run)
+    _remove(runs_in(workspace.bin))
     with contextlib.suppress(OSError):  # not empty, or not there
         workspace.bin.rmdir()
 
 
-def remove_run(run: Path) -> None:
-    """Remove a run, and what the cache holds of its text, but no file of somebody else.
+def _remove(runs: Sequence[Path]) -> None:
+    """Remove runs for good. UserError if a process trains one of them; nothing is removed then."""
+    from ...runs.delete import runs_to_delete  # the studio opens sooner without
 
-    Raises:
-        UserError: if a process is training it.
-    """
-    with _remains_of(run) as remains:
-        if remains is not None:
+    with runs_to_delete(runs) as found:
+        for remains in found:
             remains.delete()
-    if remains is None:
-        remove_request(run)
-
-
-@contextlib.contextmanager
-def _remains_of(run: Path) -> "Iterator[Remains | None]":
-    """What there is of a run; None if it has neither a config nor weights yet."""
-    if not any((run / name).exists() for name in (CONFIG, WEIGHTS)):
-        yield None
-        return
-    from ...runs.delete import run_to_delete  # the studio opens sooner without
-
-    with run_to_delete(run) as remains:
-        yield remains
 
 
 def _check_is_idle(run: Path) -> None:
@@ -134,15 +113,17 @@ class Everything:
 
     def parts(self, workspace: Workspace) -> list[dict[str, Any]]:
         """What would be removed: the kind, name and size of each part."""
+        from ...runs.delete import size_of  # the studio opens sooner without
+
         found = []
         if self.text is not None:
             name = read_object(self.text / ABOUT).get("name") or self.text.name
-            found.append({"kind": "text", "name": str(name), "size": _size(self.text)})
+            found.append({"kind": "text", "name": str(name), "size": size_of([self.text])})
         for run in self.runs:
             kind = "bin" if run.parent == workspace.bin else "run"
-            found.append({"kind": kind, "name": run.name, "size": _size(run)})
+            found.append({"kind": kind, "name": run.name, "size": size_of([run])})
         if self.prepared:
-            found.append({"kind": "cache", "name": "", "size": sum(map(_size, self.prepared))})
+            found.append({"kind": "cache", "name": "", "size": size_of(self.prepared)})
         return found
 
     def remove(self) -> None:
@@ -157,8 +138,7 @@ class Everything:
             job = read_job(run)
             if job is not None and job.is_waiting:
                 leave_line(run)
-            if run.exists():
-                remove_run(run)
+        _remove([run for run in self.runs if run.exists()])
         for folder in self.prepared:
             remove_prepared(folder)
         if self.text is not None:
@@ -208,9 +188,3 @@ def _origin(run: Path) -> tuple[str | None, str | None]:
         text = str(job.text.get("id") or "") or None
         return text, fingerprint or facts_of(run).said.get("fingerprint")
     return text_id_of((origin.get("text") or {}).get("files") or ()), fingerprint
-
-
-def _size(folder: Path) -> int:
-    """How many bytes the files in a folder have together."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return sum(file.stat().st_size for file in files)
