@@ -93,11 +93,11 @@ class Children:
             with contextlib.suppress(OSError):
                 child.terminate()
         for child in self._running:
-            end(child)
+            end_child(child)
         self._running = set()
 
 
-def end(child: "subprocess.Popen[bytes]") -> None:
+def end_child(child: "subprocess.Popen[bytes]") -> None:
     """End a child: at once if it does not leave by itself."""
     with contextlib.suppress(OSError):
         child.terminate()
@@ -146,22 +146,22 @@ async def read_child(
     # Each wait has its own timeout: a timeout around all of them would also cancel the caller,
     # while it handles a part.
     now = asyncio.get_running_loop().time
-    end = now() + seconds
+    latest = now() + seconds
     try:
         with contextlib.suppress(ConnectionError):  # the command may not read all of it
             child.stdin.write(sent)
-            async with asyncio.timeout_at(end):
+            async with asyncio.timeout_at(latest):
                 await child.stdin.drain()
         child.stdin.close()
         while True:
-            async with asyncio.timeout_at(end):
+            async with asyncio.timeout_at(latest):
                 part = await child.stdout.read(1 << 16)
             if not part:
                 break
             yield part
-            if now() > end:  # what has come already is read without a wait
+            if now() > latest:  # what has come already is read without a wait
                 raise TimeoutError
-        async with asyncio.timeout_at(end):
+        async with asyncio.timeout_at(latest):
             status = await child.wait()
             printed = (await problems).decode("utf-8", errors="replace")
     except TimeoutError:

@@ -8,7 +8,9 @@ the tickets, where the browser fetches them.
 import asyncio
 import codecs
 import contextlib
+import errno
 import json
+import os
 import shutil
 import zipfile
 from collections.abc import AsyncIterator, Sequence
@@ -27,7 +29,6 @@ from ..system.atomic import is_unfinished
 from ..system.json_objects import to_json
 from .answers import Refusal
 from .children import ChildError, read_child
-from .problems import kind_of_problem, problem
 from .settings import checked_sampling, options
 from .tickets import Tickets
 from .trainings.asking import read_job
@@ -158,10 +159,11 @@ class WrittenText(Response):
                         if text := decoder.decode(part):
                             await rows.put({"text": text})
             except ChildError as error:
-                wrong = problem(error.message)
+                wrong = error.message
             except OSError as error:
-                wrong = problem(error.strerror or "It could not be started.")
-        await rows.put({"end": True, "problem": wrong})
+                wrong = error.strerror or "It could not be started."
+        problem = None if wrong is None else {"kind": "other", "message": wrong}
+        await rows.put({"end": True, "problem": problem})
 
 
 async def _has_left(receive: Receive) -> None:
@@ -238,7 +240,8 @@ class Making:
                 ):
                     printed += part
             except ChildError as error:
-                status = 507 if kind_of_problem(error.message) == "disk_full" else 409
+                is_full = os.strerror(errno.ENOSPC) in error.message
+                status = 507 if is_full else 409
                 raise Refusal(status, error.message) from None
             return bytes(printed)
 

@@ -27,6 +27,7 @@ from minigpt.studio.uses import GenerateCommand, WrittenText
 from minigpt.studio.workspace import Workspace
 
 from ..conftest import unix_only
+from ..hostile import NO_ROOM
 from ..patience import PATIENCE
 from .by_hand import TEXT, a_job, a_step, make_run, write_weights
 from .conftest import Window
@@ -498,6 +499,17 @@ def test_a_download_holds_a_run_without_its_checkpoint(learned: Window) -> None:
         names = packed.namelist()
     assert {"tiny/model.safetensors", "tiny/config.json", "tiny/tokenizer.json"} <= {*names}
     assert not [name for name in names if "checkpoint" in name or "journal" in name]
+
+
+def test_a_full_disk_is_told_where_a_child_meets_it(
+    learned: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any, **__: Any) -> AsyncIterator[bytes]:
+        raise ChildError(2, f"cannot write tiny.gguf: {NO_ROOM.strerror}")
+        yield b""
+
+    monkeypatch.setattr(uses_module, "read_child", fail)
+    assert learned.post("/api/runs/tiny/export", {"kind": "gguf"}).status == 507
 
 
 def test_an_export_is_an_archive(learned: Window) -> None:

@@ -130,7 +130,7 @@ def _room(there: Mapping[str, os.stat_result]) -> int:
 
 
 def _too_large() -> Refusal:
-    most = f"{_MOST_BYTES / 1e6:,g} MB"
+    most = f"{_MOST_BYTES / 1e9:g} GB"
     return Refusal(413, f"A text can have {most}, no more.", kind="large_text", most=most)
 
 

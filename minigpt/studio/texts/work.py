@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ..children import Children, end
+from ..children import Children, end_child
 from .folder import (
     PLANS,
     READING,
@@ -121,14 +121,14 @@ class _Work:
             child.wait(seconds)
             return True
         except subprocess.TimeoutExpired:
-            end(child)
+            end_child(child)
             return False
 
     def stop(self) -> None:
         """End the child, if there is one, and start no other."""
         self.is_stopped = True
         if self._child is not None:
-            end(self._child)
+            end_child(self._child)
 
 
 def _is_something_left(folder: Path) -> bool:

@@ -45,7 +45,6 @@ from ...runs.state import (
 )
 from ...system.json_objects import parse_object, read_object, without_halves
 from ..answers import print_mistake
-from ..problems import OTHER, problem
 from .asking import TrainingJob, read_job
 
 WAITING = "waiting"
@@ -88,7 +87,7 @@ def told_of(folder: Path, now: float | None = None) -> Told:
     """What a run is doing, as the window gets it; of a folder that is not there "gone". One whose
     files are not what the studio expects has failed, so that the others are still shown."""
     if not is_utf8(folder.name):  # no address can name it
-        wrong = problem("The name of its folder is not UTF-8. Rename the folder.", OTHER)
+        wrong = _problem("The name of its folder is not UTF-8. Rename the folder.")
         name = without_halves(folder.name)
         return {**_UNKNOWN, "name": name, "state": FAILED, "problem": wrong}
     if not folder.is_dir():
@@ -99,7 +98,7 @@ def told_of(folder: Path, now: float | None = None) -> Told:
         return found
     except Exception as error:
         print_mistake(error)
-        wrong = problem(f"{type(error).__name__}: {error}", OTHER)
+        wrong = _problem(f"{type(error).__name__}: {error}")
         return {**_UNKNOWN, "name": folder.name, "state": FAILED, "problem": wrong}
 
 
@@ -148,6 +147,11 @@ def free_space(place: Path) -> int | None:
 # One run
 
 
+def _problem(message: str, kind: str | None = None) -> Told:
+    """What is wrong with a run, as the window gets it: a message of no kind is shown as it is."""
+    return {"kind": kind or "other", "message": message}
+
+
 def _told_of(folder: Path, now: float) -> Told:
     facts = facts_of(folder)
     job, about = _about(folder, facts, version_of(folder / JOURNAL / JOB))
@@ -159,7 +163,7 @@ def _told_of(folder: Path, now: float) -> Told:
         state = STOPPING
     wrong = None
     if run.problem is not None and not is_waiting:
-        wrong = problem(run.problem["message"], run.problem["kind"])
+        wrong = _problem(run.problem["message"], run.problem["kind"])
 
     minutes = _minutes(job, facts)
     elapsed = facts.seconds if is_waiting else run.elapsed(now)
