@@ -40,6 +40,7 @@ Samples = Annotated[int, Limits("between 1 and 4,096", lambda n: 1 <= n <= 4096)
 Temperature = Annotated[float, Limits("at least 0 and below 1e3", lambda x: 0 <= x < 1e3)]
 TopP = Annotated[float, Limits("above 0 and at most 1", lambda x: 0 < x <= 1)]
 Factor = Annotated[float, Limits("above 0 and below 1e3", lambda x: 0 < x < 1e3)]
+Multiplier = Annotated[float, Limits("at least 0 and below 1e3", lambda x: 0 <= x < 1e3)]
 Base = Annotated[float, Limits("above 1 and below 1e12", lambda x: 1 < x < 1e12)]
 
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}

@@ -5,9 +5,11 @@ from typing import Literal
 
 from .checked import (
     ANY_SEED,
+    Base,
     Checked,
     Count,
     Factor,
+    Multiplier,
     Natural,
     Penalty,
     Samples,
@@ -44,6 +46,15 @@ class SampleConfig(Checked):
     )
     frequency_penalty: Penalty = setting(
         0.0, "subtracted from a token's logit each time that it was written"
+    )
+    dry_multiplier: Multiplier = setting(
+        0.0, "above 0, such as 0.8, keeps a text from repeating passages (docs/generating.md)"
+    )
+    dry_base: Base = setting(
+        1.75, "how many times larger the penalty on a repeated passage is for each further token"
+    )
+    dry_allowed_length: Count = setting(
+        2, "tokens of a passage that may be repeated without a penalty"
     )
     stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
     whole_sentences: bool = setting(

@@ -2,7 +2,8 @@
 log-probabilities of tokens, at temperature 1 and before any filter. All in numpy.
 
 `TokenSampler` does what a SampleConfig asks for, in the order of transformers: a bias,
-repetition penalty, presence and frequency penalties, temperature, top k, top p, min p.
+repetition penalty, presence and frequency penalties, a penalty on repeated passages, temperature,
+top k, top p, min p.
 """
 
 import math
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import SampleConfig
+from .repetition import Passages
 from .window import Array, TokenIds
 
 _COLDEST = 1e-5  # below, dividing by the temperature overflows
@@ -23,8 +25,16 @@ class TokenSampler:
     """Draws the next token of each continuation, and remembers what the penalties depend on: the
     tokens of prompt and text for repetition, of the text alone for presence and frequency."""
 
-    def __init__(self, config: SampleConfig, bias: Array, prompt: Sequence[int], first: int = 0):
-        """`bias` ``(vocab_size,)`` is added to the logits; samples count from `first`."""
+    def __init__(
+        self,
+        config: SampleConfig,
+        bias: Array,
+        prompt: Sequence[int],
+        first: int = 0,
+        separators: NDArray[np.bool_] | None = None,
+    ):
+        """`bias` ``(vocab_size,)`` is added to the logits; samples count from `first`. No passage
+        that is repeated goes on over one of the `separators` ``(vocab_size,)``."""
         self._config = config
         self._bias = bias
         seed = secrets.randbits(63) if config.seed is None else config.seed
@@ -38,6 +48,11 @@ class TokenSampler:
         self._counts: NDArray[np.float32] | None = None
         if config.presence_penalty or config.frequency_penalty:
             self._counts = np.zeros((config.samples, len(bias)), np.float32)
+        self._passages: Passages | None = None
+        if config.dry_multiplier > 0.0:
+            if separators is None:
+                separators = np.zeros(len(bias), bool)
+            self._passages = Passages(prompt, config.samples, separators)
 
     def __call__(self, logits: Array) -> TokenIds:
         """Map logits ``(samples, vocab_size)`` to token ids ``(samples,)``."""
@@ -55,6 +70,8 @@ class TokenSampler:
             self._seen[rows, tokens] = True
         if self._counts is not None:
             self._counts[rows, tokens] += 1
+        if self._passages is not None:
+            self._passages.append(tokens)
         return tokens
 
     def adjusted(self, logits: Array) -> Array:
@@ -69,6 +86,13 @@ class TokenSampler:
                 self._counts,
                 presence=config.presence_penalty,
                 frequency=config.frequency_penalty,
+            )
+        if self._passages is not None:
+            logits = self._passages.penalised(
+                logits,
+                multiplier=config.dry_multiplier,
+                base=config.dry_base,
+                allowed_length=config.dry_allowed_length,
             )
         return logits
 

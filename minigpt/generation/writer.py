@@ -21,6 +21,7 @@ from .continuation import Continuation
 from .explanation import Explanation, explain_token
 from .numpy_gpt import NumpyGPT
 from .processors import Processor, ProcessorChain
+from .repetition import separators_of
 from .results import Sample, Score, Step, Token
 from .sampler import TokenSampler, likeliest, nats_of
 from .window import Array, Engine, Window
@@ -163,7 +164,7 @@ class Writer:
 
         return self.write(
             Window(self.engine, read, config.samples),
-            TokenSampler(config, bias, ids),
+            TokenSampler(config, bias, ids, separators=self.separators_for(config)),
             config,
             log_probabilities=log_probabilities,
             alternatives=alternatives,
@@ -222,6 +223,11 @@ class Writer:
             if processors is not None:
                 processors.append(tokens)
             logits = window.next_logits()
+
+    def separators_for(self, config: SampleConfig) -> NDArray[np.bool_] | None:
+        """The tokens that no repeated passage goes on over, ``(vocab_size,)``; None if that does
+        not matter for a config."""
+        return separators_of(self.tokenizer) if config.dry_multiplier > 0.0 else None
 
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt. A text longer than the

@@ -1,0 +1,125 @@
+"""Passages that a text repeats, and the logits of tokens that would make such a passage longer.
+
+A small model that writes likely tokens soon writes in circles. A penalty on every token that was
+written before would also keep it from "the" and "said"; this one acts on a token only where the
+tokens before it, several of them, stood before it earlier too. It is known as DRY ("don't repeat
+yourself"), and llama.cpp has it by the same names.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..tokenizer import Tokenizer
+from .window import Array, TokenIds
+
+# After these a text may go on as it did before: line ends, quotation marks of any form, and what
+# stands after the name of a speaker.
+_SEPARATORS = ("\n", "\r", '"', "“", "”", "„", "«", "»", ":")
+_LARGEST = 1e4  # a penalty; beyond any difference of two logits
+
+_SHARE = 1e-3  # of the tokens of an author's text may be penalised
+_WINDOW = 1_024  # tokens of each piece of that text
+_MOST_WINDOWS = 64
+
+
+class Passages:
+    """For each of several texts of the same length, what stands at its end and earlier too.
+
+    A passage never goes on over a separator, and a separator never makes one longer.
+    """
+
+    def __init__(self, prompt: Sequence[int], samples: int, separators: NDArray[np.bool_]):
+        """All texts begin with the prompt. `separators` ``(vocab_size,)`` says which tokens are."""
+        self._separators = separators
+        self._count = 0  # of the tokens of each text, n
+        capacity = 2 * len(prompt) + 256
+        self._tokens = np.zeros((samples, capacity), np.int64)
+        # For each place in a text, how many tokens before it are the same as at the text's end.
+        self._lengths = np.zeros((samples, capacity), np.int64)
+        for token in prompt:
+            self.append(np.full(samples, token))
+
+    @property
+    def tokens(self) -> NDArray[np.int64]:
+        """The texts so far, ``(samples, n)``."""
+        return self._tokens[:, : self._count]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """For each token of a text, how many tokens before it are the same as at the end of the
+        text, ``(samples, n)``: if the token came next, the text would repeat so many, and it."""
+        return self._lengths[:, : self._count]
+
+    def append(self, token_ids: TokenIds) -> None:
+        """Add a token to each text, ``(samples,)``."""
+        n = self._count
+        if n == self._tokens.shape[1]:
+            self._tokens = np.concatenate((self._tokens, np.zeros_like(self._tokens)), axis=1)
+            self._lengths = np.concatenate((self._lengths, np.zeros_like(self._lengths)), axis=1)
+
+        new = token_ids[:, None]  # (samples, 1)
+        is_same = (self._tokens[:, :n] == new) & ~self._separators[new]  # (samples, n)
+        self._lengths[:, 1 : n + 1] = np.where(is_same, self._lengths[:, :n] + 1, 0)
+        self._tokens[:, n] = token_ids
+        self._count = n + 1
+
+    def penalised(
+        self, logits: Array, *, multiplier: float, base: float, allowed_length: int
+    ) -> Array:
+        """Logits ``(samples, vocab_size)`` less multiplier x base^(length - allowed_length) for a
+        token that would repeat a passage of `length` tokens before it, if these are at least
+        `allowed_length`."""
+        is_too_long = (self.lengths >= allowed_length) & ~self._separators[self.tokens]
+        rows, places = np.nonzero(is_too_long)
+        if len(rows) == 0:
+            return logits
+
+        excess = self.lengths[rows, places] - allowed_length
+        most = np.log(_LARGEST / multiplier) / np.log(base)
+        penalties = multiplier * base ** np.minimum(excess, most)
+
+        penalty = np.zeros_like(logits)  # (samples, vocab_size): the largest of each token
+        np.maximum.at(penalty, (rows, self.tokens[rows, places]), penalties)
+        return logits - penalty
+
+
+def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
+    """Which tokens end a passage, ``(vocab_size,)``: those with a line end, a quotation mark or
+    a colon, and those that stand between documents or between the turns of a conversation."""
+    marks = [mark.encode() for mark in _SEPARATORS]
+    separators = np.zeros(tokenizer.vocab_size, bool)
+    for token_id in range(tokenizer.vocab_size):
+        text = tokenizer.token_bytes(token_id)
+        separators[token_id] = not text or any(mark in text for mark in marks)
+    return separators
+
+
+def usual_length(text: TokenIds, separators: NDArray[np.bool_]) -> int:
+    """How long a passage an author repeats: the smallest `allowed_length` by which at most one in a
+    thousand tokens ``(n,)`` of a text of theirs would have been penalised; at least 2.
+
+    Of a long text, pieces from all over it are looked at, each by itself.
+    """
+    windows = _windows(text)  # (w, T)
+    passages = Passages((), len(windows), separators)
+    counts = np.zeros(windows.shape[1] + 1, np.int64)  # of tokens, by what each of them repeats
+    for tokens in windows.T:  # (w,)
+        is_same = passages.tokens == tokens[:, None]  # (w, n)
+        repeated = np.where(is_same, passages.lengths, 0).max(axis=1, initial=0)  # (w,)
+        repeated[separators[tokens]] = 0
+        counts += np.bincount(repeated, minlength=len(counts))
+        passages.append(tokens)
+
+    at_least = counts[::-1].cumsum()[::-1]  # tokens that repeat so many before them, or more
+    is_rare = at_least <= _SHARE * windows.size
+    return max(int(np.argmax(is_rare)), 2)
+
+
+def _windows(text: TokenIds) -> NDArray[np.int64]:
+    """Pieces of the same length of a text, ``(w, T)``."""
+    length = min(len(text), _WINDOW)
+    count = min(max(len(text) // _WINDOW, 1), _MOST_WINDOWS)
+    starts = [i * (len(text) - length) // max(count - 1, 1) for i in range(count)]
+    return np.stack([text[start : start + length] for start in starts]).astype(np.int64)

@@ -1,0 +1,103 @@
+"""The penalty on repeated passages: on which tokens it acts and how much; what authors repeat."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minigpt.config import SampleConfig
+from minigpt.generation.repetition import Passages, separators_of, usual_length
+from minigpt.generation.sampler import TokenSampler
+from minigpt.tokenizer import CharacterTokenizer
+
+few = settings(max_examples=60, deadline=None)
+
+V = 5  # tokens, of which the last is a separator
+SEPARATORS = np.arange(V) == V - 1
+texts = st.lists(st.integers(0, V - 1), max_size=40)
+
+
+def repeated(text: Sequence[int], place: int) -> int:
+    """How many tokens before a place are the same as at the end of a text, counted one by one."""
+    count = 0
+    while count < place and text[place - 1 - count] == text[-1 - count] != V - 1:
+        count += 1
+    return count
+
+
+@given(text=texts)
+@few
+def test_the_passage_before_each_place_is_the_longest_that_ends_the_text_too(
+    text: list[int],
+) -> None:
+    passages = Passages(text, 2, SEPARATORS)
+    assert passages.lengths.tolist() == [[repeated(text, i) for i in range(len(text))]] * 2
+
+
+def test_a_token_is_penalised_by_the_length_of_the_passage_that_it_would_repeat() -> None:
+    """After 0 1 2 the text had 3 before; after 1 2 alone it had 0, and after 2 alone 1."""
+    text = [0, 1, 2, 3, 3, 1, 2, 0, 2, 1, 0, 1, 2]
+    logits = np.zeros((1, V), np.float32)
+    penalised = Passages(text, 1, SEPARATORS).penalised(
+        logits, multiplier=0.5, base=2.0, allowed_length=1
+    )
+    assert penalised.tolist() == [[-1.0, -0.5, 0.0, -2.0, 0.0]]
+
+
+def test_a_separator_ends_a_passage_and_is_never_penalised() -> None:
+    end = V - 1
+    logits = np.zeros((1, V), np.float32)
+    strict = {"multiplier": 1.0, "base": 2.0, "allowed_length": 1}
+    after_one = Passages([0, 1, end, 2, 0, 1], 1, SEPARATORS)  # the separator would come next
+    assert after_one.penalised(logits, **strict).tolist() == [[0.0] * V]
+    after_two = Passages([0, 1, end, 2, 0, 1, end], 1, SEPARATORS)  # and then 2
+    assert after_two.penalised(logits, **strict).tolist() == [[0.0] * V]
+
+
+def test_the_longest_passage_has_a_finite_penalty() -> None:
+    passages = Passages([0] * 5_000, 1, SEPARATORS)
+    logits = np.zeros((1, V), np.float32)
+    penalised = passages.penalised(logits, multiplier=0.8, base=1.75, allowed_length=2)
+    assert np.isfinite(penalised).all() and penalised[0, 0] < -1_000
+
+
+def test_each_text_has_its_own_passages_and_the_prompt_counts() -> None:
+    """Two samples, which go on differently: one repeats the prompt, the other does not."""
+    config = SampleConfig(temperature=0.0, samples=2, dry_multiplier=10.0, dry_allowed_length=2)
+    sampler = TokenSampler(config, np.zeros(V, np.float32), [0, 1, 2], separators=SEPARATORS)
+    wanted = np.zeros((2, V), np.float32)
+    for first, second in ((0, 3), (1, 1)):
+        wanted[:] = 0.0
+        wanted[0, first] = wanted[1, second] = 1.0
+        assert sampler(wanted).tolist() == [first, second]
+    wanted[:] = 0.0
+    wanted[:, 2] = 1.0
+    assert sampler.adjusted(wanted)[0, 2] < 0.0 < sampler.adjusted(wanted)[1, 2]
+
+
+def test_line_ends_quotation_marks_and_colons_are_separators() -> None:
+    tokenizer = CharacterTokenizer("ab \n\":“.'")
+    separators = separators_of(tokenizer)
+    found = {character for character in "ab \n\":“.'" if separators[tokenizer.encode(character)[0]]}
+    assert found == {"\n", '"', ":", "“"}
+    assert tokenizer.end_of_text is None or separators[tokenizer.end_of_text]
+
+
+def test_what_an_author_repeats_may_be_repeated() -> None:
+    """A passage of twelve tokens stands twice in a text without other repetitions."""
+    draw = np.random.default_rng(0)
+    text = draw.integers(0, 10_000, 1_000)
+    never = np.zeros(10_000, bool)
+    assert usual_length(text, never) == 2
+    text[500:512] = text[100:112]
+    assert usual_length(text, never) == 11  # one token of the thousand repeats more than that
+    refrain = np.tile(draw.integers(0, 10_000, 40), 25)
+    assert usual_length(refrain, never) > 900
+
+
+@pytest.mark.parametrize("length", [2, 10, 1_500, 200_000])
+def test_a_text_of_any_length_can_be_looked_at(length: int) -> None:
+    text = np.random.default_rng(length).integers(0, 4, length)
+    assert 2 <= usual_length(text, np.zeros(4, bool)) <= 1_024
