@@ -18,6 +18,7 @@ import numpy as np
 from .. import UserError
 from ..config import GPTConfig
 from ..data.dialogue import Dialogue
+from ..generation.repetition import separators_of
 from ..runs.find import glass_writer
 from ..runs.found import FoundModel
 from ..system.safetensors_files import Array
@@ -103,6 +104,7 @@ def page_model(
         "dialogue": page_dialogue(writer.dialogue),
         "firstToken": writer.first_token(),
         "forbidden": np.flatnonzero(writer.bias).tolist(),
+        "separators": np.flatnonzero(separators_of(found.tokenizer)).tolist(),
     }
     return model, packed
 

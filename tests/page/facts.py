@@ -8,13 +8,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from minigpt.config import SampleConfig
 from minigpt.generation.explanation import Explanation, explain_token
 from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, gelu, silu
-from minigpt.generation.sampler import filtered, keep_top_k, log_softmax, penalise_repetition
+from minigpt.generation.sampler import TokenSampler, filtered, keep_top_k, log_softmax
 from minigpt.generation.window import Array
 
 Head = tuple[int, int]  # layer and head, from 0
+PENALTIES = ("repetition_penalty", "dry_multiplier", "dry_base", "dry_allowed_length")
 ALL = """selector => [...document.querySelectorAll(`${selector} data.fact`)]
     .filter(fact => fact.checkVisibility())
     .map(fact => [fact.dataset.what, fact.dataset.about, Number(fact.value), fact.textContent])"""
@@ -53,6 +56,7 @@ class Predicted:
     settings: Mapping[str, float] = field(default_factory=lambda: {"temperature": 0.8})
     hidden: int = 0  # tokens that are not shown
     forbidden: Sequence[int] = field(default=())  # tokens that are never drawn
+    separators: NDArray[np.bool_] | None = None  # which tokens end a repeated passage; None: none
 
     @property
     def start(self) -> int:
@@ -88,11 +92,14 @@ class Predicted:
     def after(self) -> Array:
         """The probabilities after penalty, temperature and filters."""
         logits = self.glass.logits(self.record.residual[-1, -1])
-        seen = np.zeros(len(logits), bool)
-        seen[list(self.ids[self.hidden : self.place])] = True
+        bias = np.zeros(len(logits), np.float32)
+        bias[list(self.forbidden)] = -np.inf
         settings = dict(self.settings)
-        kept = penalise_repetition(logits, seen, settings.pop("repetition_penalty", 1.0))
-        kept[list(self.forbidden)] = -np.inf
+        penalties = {name: settings.pop(name) for name in PENALTIES if name in settings}
+        so_far = self.ids[self.hidden : self.place]
+        config = SampleConfig(**penalties)
+        sampler = TokenSampler(config, bias, so_far, separators=self.separators)
+        kept = sampler.adjusted(logits[None])[0]
         if settings["temperature"] == 0:
             return np.exp(log_softmax(keep_top_k(kept, 1).astype(np.float64)))
         return np.exp(log_softmax(filtered(kept, **settings).astype(np.float64)))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minigpt.config import SampleConfig
 from minigpt.generation import sampler
 
 from .in_node import Worker
@@ -60,12 +61,40 @@ def test_the_filters_are_those_of_the_package(
     names = {"temperature": "temperature", "top_k": "topK", "top_p": "topP", "min_p": "minP"}
     given_settings = {names[name]: value for name, value in options.items()}
     given_settings["repetitionPenalty"] = penalty
-    filtered = worker.call(FILTERED, logits, given_settings, seen, [*forbidden])
+    filtered = worker.call(FILTERED, logits, given_settings, seen, {"forbidden": [*forbidden]})
     kept = [logit is not None for logit in filtered]  # JSON has no minus infinity
     assert kept == np.isfinite(expected).tolist()
     np.testing.assert_allclose(
         [logit for logit in filtered if logit is not None], expected[kept], rtol=1e-5
     )
+
+
+@given(
+    text=st.lists(st.integers(0, 4), max_size=30),
+    multiplier=st.sampled_from([0.0, 0.5, 2.0]),
+    allowed_length=st.integers(1, 4),
+)
+@few
+def test_a_repeated_passage_is_penalised_as_in_the_package(
+    worker: Worker, text: list[int], multiplier: float, allowed_length: int
+) -> None:
+    """The last token is a separator."""
+    config = SampleConfig(
+        samples=1,
+        dry_multiplier=multiplier,
+        dry_base=1.5,
+        dry_allowed_length=allowed_length,
+    )
+    zeros = np.zeros((1, 5), np.float32)
+    draws = sampler.TokenSampler(config, zeros[0], text, separators=np.arange(5) == 4)
+    page_settings = {
+        "temperature": 1,
+        "dryMultiplier": multiplier,
+        "dryBase": 1.5,
+        "dryAllowedLength": allowed_length,
+    }
+    filtered = worker.call(FILTERED, [0.0] * 5, page_settings, text, {"separators": [4]})
+    np.testing.assert_allclose(filtered, draws.adjusted(zeros)[0], rtol=1e-6)
 
 
 def test_ten_tokens_as_likely_as_each_other_are_cut_as_in_the_package(worker: Worker) -> None:

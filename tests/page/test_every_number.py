@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.generation.repetition import separators_of
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
@@ -176,7 +177,7 @@ class Person:
             button.first.evaluate("button => button.click()")
 
 
-def check_all(page: Any, glass: NumpyGPT, forbidden: Sequence[int] = ()) -> set[str]:
+def check_all(page: Any, found: FoundModel, forbidden: Sequence[int] = ()) -> set[str]:
     """Compare every number and tint in sight with the glass engine; the kinds that were there."""
     now = page.evaluate("minigpt.now()")
     about = {
@@ -185,9 +186,10 @@ def check_all(page: Any, glass: NumpyGPT, forbidden: Sequence[int] = ()) -> set[
         "settings": as_in_the_package(now["settings"]),
         "hidden": now["hidden"],
         "forbidden": forbidden,
+        "separators": separators_of(found.tokenizer),
     }
-    check_sheet(page, glass, now["ids"], about)
-    return check_facts(page, "body", glass, now["ids"], **about)
+    check_sheet(page, found.glass, now["ids"], about)
+    return check_facts(page, "body", found.glass, now["ids"], **about)
 
 
 def check_sheet(page: Any, glass: NumpyGPT, ids: list[int], about: dict[str, Any]) -> None:
@@ -209,6 +211,9 @@ def as_in_the_package(settings: dict[str, float]) -> dict[str, Any]:
         "top_p": settings["topP"],
         "min_p": settings["minP"],
         "repetition_penalty": settings["repetitionPenalty"],
+        "dry_multiplier": settings["dryMultiplier"],
+        "dry_base": settings["dryBase"],
+        "dry_allowed_length": int(settings["dryAllowedLength"]),
     }
 
 
@@ -229,7 +234,7 @@ def test_every_number_in_sight_is_the_models(open_page: Open, found: FoundModel,
         for _ in range(ACTIONS):
             person.act()
             assert page.evaluate(RESTS), "never at rest"
-            seen |= check_all(page, found.glass)
+            seen |= check_all(page, found)
             # The sheet shows the end of a text, a carriage return and half a character as signs.
             written = page.input_value("textarea").replace("∎", "").rstrip("�")
             text = page.evaluate("minigpt.text()").replace("\r", "␍").rstrip("�")

@@ -157,10 +157,10 @@ class PageSampler:
 
     def __init__(self, worker: Worker, ids: list[int], settings: dict[str, Any], bias: Any):
         self.worker, self.ids, self.settings = worker, ids, settings
-        self.forbidden = np.flatnonzero(bias).tolist()
+        self.marked = {"forbidden": np.flatnonzero(bias).tolist()}
 
     def __call__(self, logits: Any) -> Any:
-        token = self.worker.call(DRAWN, logits[0].tolist(), self.settings, self.ids, self.forbidden)
+        token = self.worker.call(DRAWN, logits[0].tolist(), self.settings, self.ids, self.marked)
         self.ids.append(token)
         return np.array([token])
 
@@ -213,7 +213,7 @@ def test_a_talk_has_the_tokens_and_the_answers_that_it_has_in_python(
         ends += is_over
 
     assert left and ends
-    check_all(page, found.glass, np.flatnonzero(glass_writer(found).bias))
+    check_all(page, found, np.flatnonzero(glass_writer(found).bias))
 
 
 def turns_of(page: Any) -> list[tuple[str, str]]:
@@ -274,7 +274,7 @@ def test_each_word_name_and_turn_token_can_be_asked_why(page: Any, found: FoundM
         until_drawn(page)
         assert page.evaluate("minigpt.now().chosen") == place
         assert name is None or page.inner_text("#subject-line") == f"Why {name}?"
-        check_all(page, found.glass, np.flatnonzero(glass_writer(found).bias))
+        check_all(page, found, np.flatnonzero(glass_writer(found).bias))
     second = [i for i, token in enumerate(ids) if token == found.tokenizer.speaker][1]
     shown.nth(second).click()
     until_drawn(page)

@@ -3,19 +3,24 @@
 
 const COLDEST = 1e-5; // below, dividing by the temperature overflows
 
-/** @typedef {{temperature: number, topK: number?, topP: number?, minP: number?, repetitionPenalty: number}} Settings */
+const LARGEST = 1e4; // a penalty on a repeated passage
+
+/** @typedef {{temperature: number, topK: number?, topP: number?, minP: number?, repetitionPenalty: number?,
+ * dryMultiplier: number?, dryBase: number?, dryAllowedLength: number?}} Settings
+ * @typedef {{forbidden?: number[], separators?: number[]}} Marked tokens that the training text cannot have had, and
+ * those over which no repeated passage goes on */
 
 /** Whether a die is thrown at this temperature; below it the likeliest token is taken. */
 export function isThrownAt(temperature) {
   return temperature >= COLDEST;
 }
 
-/** Logits after the penalty, the temperature and the filters that are set.
- * @param {Float32Array} logits @param {Settings} settings @param {Iterable<number>} seen tokens so far
- * @param {number[]} forbidden tokens that the training text cannot have had */
-export function filtered(logits, settings, seen, forbidden = []) {
+/** Logits after the penalties, the temperature and the filters that are set.
+ * @param {Float32Array} logits @param {Settings} settings @param {number[]} seen tokens so far @param {Marked} marked */
+export function filtered(logits, settings, seen, { forbidden = [], separators = [] } = {}) {
   const { temperature, topK, topP, minP, repetitionPenalty } = settings;
   let kept = penaliseRepetition(logits, seen, repetitionPenalty ?? 1);
+  penalisePassages(kept, seen, settings, new Set(separators));
   for (const id of forbidden) kept[id] = -Infinity;
 
   if (!isThrownAt(temperature)) return keepTopK(kept, 1);
@@ -33,6 +38,29 @@ function penaliseRepetition(logits, seen, penalty) {
   if (penalty === 1) return penalised;
   for (const id of new Set(seen)) penalised[id] *= logits[id] < 0 ? penalty : 1 / penalty;
   return penalised;
+}
+
+/** A token that would repeat a passage has its logit lowered, in place: by more the longer the passage before it is, as
+ * in minigpt/generation/repetition.py. */
+function penalisePassages(logits, seen, settings, separators) {
+  const { dryMultiplier: multiplier = 0, dryBase: base = 1.75, dryAllowedLength: allowed = 2 } = settings;
+  if (!(multiplier > 0)) return;
+
+  const longest = new Map(); // by token: how many tokens before it are the same as at the end of the text
+  for (let place = 0; place < seen.length; place++) {
+    let length = 0;
+    while (length < place && isSame(seen, place, length) && !separators.has(seen[place - 1 - length])) length++;
+    const token = seen[place];
+    if (length >= allowed && !separators.has(token)) longest.set(token, Math.max(length, longest.get(token) ?? 0));
+  }
+  for (const [token, length] of longest) {
+    logits[token] -= Math.min(multiplier * base ** (length - allowed), LARGEST);
+  }
+}
+
+/** Whether the token so far before a place is the one so far before the end. */
+function isSame(ids, place, length) {
+  return ids[place - 1 - length] === ids[ids.length - 1 - length];
 }
 
 /** The k largest; ties at the edge stay. */
@@ -66,8 +94,8 @@ function keepMinP(logits, p) {
 /** The token on which the die falls: the tokens lie one after another, likeliest first and of equals the smallest id
  * first, each as long as it is probable after penalty, temperature and filters; the number says where the die falls.
  * @param {number} number from 0 to 1, as of `dieNumber` */
-export function drawn(logits, settings, seen, number, forbidden = []) {
-  const kept = filtered(logits, settings, seen, forbidden);
+export function drawn(logits, settings, seen, number, marked = {}) {
+  const kept = filtered(logits, settings, seen, marked);
   if (!isThrownAt(settings.temperature)) return kept.findIndex((logit) => logit > -Infinity);
 
   const largest = sorted(kept);

@@ -39,7 +39,7 @@ let engine;
 let readings;
 let tokenizer;
 let firstToken; // which an empty prompt stands for
-let forbidden; // tokens that are never drawn
+let marked; // tokens that are never drawn, and those over which no repeated passage goes on
 let dialogue; // how turns are written; null: nobody speaks in the training text
 let writing = 0; // counts what reads and writes the text
 let explaining = 0; // counts explanations
@@ -84,7 +84,7 @@ const tasks = {
     readings = new Readings(engine);
     tokenizer = new Tokenizer(model.tokenizer);
     firstToken = model.firstToken;
-    forbidden = model.forbidden;
+    marked = { forbidden: model.forbidden, separators: model.separators };
     dialogue = model.dialogue && new Dialogue(model.dialogue);
   },
 
@@ -207,7 +207,7 @@ function* writeText({ hidden = 0, turnFrom = null, ...text }, count, settings, o
     const logits = reading.logits(place - start - 1);
 
     const number = dieNumber(settings.seed, place, ids);
-    const id = drawn(logits, settings, ids.slice(hidden), number, forbidden);
+    const id = drawn(logits, settings, ids.slice(hidden), number, marked);
     yield { event: "token", place, id, bits: surprise(logits, id), start };
     if (id === tokenizer.end) return "ended";
 

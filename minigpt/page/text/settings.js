@@ -12,6 +12,9 @@ export const SETTINGS = {
   topP: [0.05, 1, 0.05],
   minP: [0, 1, 0.01],
   repetitionPenalty: [1, 2, 0.05],
+  dryMultiplier: [0, 4, 0.1],
+  dryBase: [1.05, 4, 0.05],
+  dryAllowedLength: [1, 100, 1],
   seed: [0, 4294967295, 1],
   maxNewTokens: [1, 2000, 1],
 };

@@ -5,7 +5,16 @@ import { nextWindow, windowsOf } from "../model/window.js";
 import { dialogue, model } from "./client.js";
 
 // How tokens are drawn, if nothing else is said.
-export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
+export const USUAL_DRAW = {
+  temperature: 0.8,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  repetitionPenalty: 1,
+  dryMultiplier: 0,
+  dryBase: 1.75,
+  dryAllowedLength: 2,
+};
 
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, nextStart: number?, begun: number?}} Text
