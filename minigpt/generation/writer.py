@@ -164,7 +164,7 @@ class Writer:
 
         return self.write(
             Window(self.engine, read, config.samples),
-            TokenSampler(config, bias, ids, separators=self.separators_for(config)),
+            self.sampler(config, bias, ids),
             config,
             log_probabilities=log_probabilities,
             alternatives=alternatives,
@@ -224,10 +224,16 @@ class Writer:
                 processors.append(tokens)
             logits = window.next_logits()
 
-    def separators_for(self, config: SampleConfig) -> NDArray[np.bool_] | None:
-        """The tokens that no repeated passage goes on over, ``(vocab_size,)``; None if that does
-        not matter for a config."""
-        return separators_of(self.tokenizer) if config.dry_multiplier > 0.0 else None
+    def sampler(
+        self, config: SampleConfig, bias: Array, prompt: Sequence[int], first: int = 0
+    ) -> TokenSampler:
+        """What draws the tokens after a prompt as a config asks for; see there."""
+        separators = self._separators if config.dry_multiplier > 0.0 else None
+        return TokenSampler(config, bias, prompt, first=first, separators=separators)
+
+    @cached_property
+    def _separators(self) -> NDArray[np.bool_]:
+        return separators_of(self.tokenizer)
 
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt. A text longer than the

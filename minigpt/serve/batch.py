@@ -97,7 +97,7 @@ class Text:
         """Draw a token from logits ``(1, vocab_size)``."""
         order = self.job.order
         if self._sampler is None or self._continuation is None:
-            self._sampler = TokenSampler(order, self.job.bias, self.ids, first=self._sample)
+            self._sampler = writer.sampler(order, self.job.bias, self.ids, first=self._sample)
             self._continuation = Continuation(order, writer.tokenizer)
 
         tokens = self._sampler(logits)  # (1,)

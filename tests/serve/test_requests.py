@@ -59,6 +59,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "presence_penalty": st.floats(-2, 2),
     "frequency_penalty": st.floats(-2, 2),
     "repetition_penalty": st.floats(0.5, 2),
+    "dry_multiplier": st.floats(0, 2),
+    "dry_allowed_length": st.integers(1, 5),
     "logit_bias": st.dictionaries(st.integers(0, 310).map(str), st.floats(-100, 100), max_size=3),
     "stream": st.booleans(),
     "stream_options": st.fixed_dictionaries({"include_usage": st.booleans()}),
