@@ -57,7 +57,7 @@ CASES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("failed", "died", {"phase": "planning"}),
     ("failed", "too_short", {"phase": "reading", "how": "failed", "problem": TOO_SHORT}),
     ("failed", "nothing", {"phase": "reading", "how": "stopped"}),
-    ("failed", "text_gone", {"job": a_job(), "log": "reading\nerror: no such file: x\n"}),
+    ("failed", "other", {"job": a_job(), "log": "reading\nerror: no such file: x\n"}),
     ("failed", "other", {"job": a_job(), "log": ""}),
 ]
 
@@ -78,7 +78,7 @@ def test_a_run_that_was_done_stays_so_where_going_on_with_it_fails(tmp_path: Pat
 
     found = told_of(run, NOW)
     assert found["state"] == "done"
-    assert found["problem"]["kind"] == "text_changed"
+    assert found["problem"]["message"] == "texts has changed since the run learned"
 
 
 def test_a_lock_alone_says_whether_a_training_lives(tmp_path: Path) -> None:
