@@ -45,5 +45,5 @@ def _values(module: str, stream: Any, *arguments: str) -> Iterator[Any]:
         return pdf_pages.pages(stream)
     what, wanted, most = arguments
     if what == "texts":
-        return parquet.texts(stream, wanted, int(most))
-    return parquet.rows(stream, json.loads(wanted), int(most))
+        return parquet.texts_of_column(stream, wanted, int(most))
+    return parquet.rows_of_columns(stream, json.loads(wanted), int(most))

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -72,7 +72,7 @@ class Content:
             size = file.stat().st_size
         except (OSError, ValueError) as error:
             raise Unreadable(file, getattr(error, "strerror", None) or str(error)) from None
-        return cls(file, size, partial(open, file, "rb"), reading)
+        return cls(file, size, lambda: open(file, "rb"), reading)
 
     @property
     def name(self) -> str:

@@ -145,7 +145,7 @@ def _kind_of_zip(content: Content) -> Kind:
     return ARCHIVE
 
 
-def read_archive(content: Content, report: Report) -> Iterator[Document]:
+def _read_archive(content: Content, report: Report) -> Iterator[Document]:
     """The documents of an archive."""
     from . import archive
 
@@ -190,11 +190,11 @@ KINDS = (
 WORD = Kind("Word", "word.read_word", is_slow=True)
 OPENDOCUMENT = Kind("OpenDocument", "opendocument.read_opendocument", is_slow=True)
 EPUB = Kind("EPUB", "epub.read_epub", is_slow=True)
-ARCHIVE = Kind("archive", "kinds.read_archive", has_fields=True, is_slow=True)
+ARCHIVE = Kind("archive", "kinds._read_archive", has_fields=True, is_slow=True)
 
 # Texts, whose tests are asked in this order, and what is left
 TEXTS = (
-    Kind("Signal chat", "chats.whatsapp.read_chat", test="chats.whatsapp.is_signal"),
+    Kind("Signal chat", "chats.whatsapp.read_chat", test="chats.whatsapp.is_chat_of_signal"),
     Kind("WhatsApp chat", "chats.whatsapp.read_chat", test="chats.whatsapp.is_chat"),
     Kind("play or interview", "chats.plays.read_play", test="chats.plays.is_play"),
     Kind("plain text", "chats.whatsapp.read_unknown_chat", test="chats.whatsapp.looks_like_chat"),

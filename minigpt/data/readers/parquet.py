@@ -68,7 +68,7 @@ def _rows(content: Content) -> Iterator[tuple[int, Any]]:
 # In the other process
 
 
-def texts(stream: Any, column: str, most_unpacked: int) -> Iterator[list[str | None]]:
+def texts_of_column(stream: Any, column: str, most_unpacked: int) -> Iterator[list[str | None]]:
     """The texts of a column."""
     from pyarrow import parquet
 
@@ -106,7 +106,9 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def rows(stream: Any, columns: list[str], most_unpacked: int) -> Iterator[list[dict[str, Any]]]:
+def rows_of_columns(
+    stream: Any, columns: list[str], most_unpacked: int
+) -> Iterator[list[dict[str, Any]]]:
     """The rows, with those of `columns` that the file has."""
     from pyarrow import parquet
 
@@ -128,6 +130,6 @@ def _check_unpacked(read: int, most: int) -> None:
 if __name__ == "__main__":
     _, _, what, wanted, most = sys.argv
     if what == "texts":
-        answer(texts(sys.stdin.buffer, wanted, int(most)))
+        answer(texts_of_column(sys.stdin.buffer, wanted, int(most)))
     else:
-        answer(rows(sys.stdin.buffer, json.loads(wanted), int(most)))
+        answer(rows_of_columns(sys.stdin.buffer, json.loads(wanted), int(most)))

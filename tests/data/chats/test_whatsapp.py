@@ -153,7 +153,7 @@ def test_a_short_chat_is_known_by_what_the_program_begins_it_with() -> None:
 [24/09/2026, 10:37:00] Ana mudou o nome para "Festa: sábado"
 [24/09/2026, 10:38:00] Rui: É ponta a ponta?
 """
-    assert whatsapp.is_chat(text) and not whatsapp.is_signal(text)
+    assert whatsapp.is_chat(text) and not whatsapp.is_chat_of_signal(text)
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Maria", "Bom dia!"),
         ("Ana", "Bom dia"),
@@ -170,7 +170,7 @@ def test_a_chat_of_signal_in_markdown_is_read() -> None:
 [2019-05-29, 15:21] Aya: ![photo](./media/1.jpg)
 [2019-05-29, 15:22] Me: Good
 """
-    assert whatsapp.is_signal(text)
+    assert whatsapp.is_chat_of_signal(text)
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Me", "How is everyone?"),
         ("Aya", "We're great!"),
@@ -239,7 +239,7 @@ SAID = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
 def test_any_order_separator_space_and_word_around_date_and_time_is_understood(line: str) -> None:
     text = "\n".join(line.format(said) for said in SAID) + "\n"
     assert [f"{name}: {said}" for name, said, _ in read(text)] == SAID
-    assert not whatsapp.is_signal(text)
+    assert not whatsapp.is_chat_of_signal(text)
 
 
 def test_two_forms_in_a_file_are_two_exports() -> None:

@@ -151,7 +151,7 @@ def is_chat(text: str) -> bool:
     return len(begun) >= max(_FEWEST, len(head) / 5) and bool(_entries(lines))
 
 
-def is_signal(text: str) -> bool:
+def is_chat_of_signal(text: str) -> bool:
     """Whether a text is a chat of Signal."""
     if _OF_SIGNAL.search(text) is None or not is_chat(text):
         return False
