@@ -21,9 +21,9 @@ from .. import UserError
 from ..serve.connections import listen, make_server
 from ..system.atomic import replace
 from ..system.platforms import is_windows
-from .app import make_app
 from .context import Studio
 from .guard import KEY_HEADER
+from .routes import make_app
 from .workspace import Workspace
 
 USUAL_PORT = 8765

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("uvicorn", reason="make installs what these tests need")
 
 from minigpt.serve.app import make_api_server
-from minigpt.studio.app import make_app
 from minigpt.studio.context import Studio
 from minigpt.studio.opening import make_studio_server
+from minigpt.studio.routes import make_app
 from minigpt.studio.workspace import Workspace
 
 from ..patience import PATIENCE

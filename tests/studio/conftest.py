@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.app import make_app
 from minigpt.studio.context import Studio
+from minigpt.studio.routes import make_app
 from minigpt.studio.workspace import Workspace
 
 from ..patience import PATIENCE

@@ -183,9 +183,9 @@ def test_the_cookie_is_for_the_studio_alone(window: Window) -> None:
 
 def test_nothing_beside_the_window_is_a_static_file(window: Window) -> None:
     for folder in ("/static/studio/window/", "/static/web/"):
-        for path in ("../app.py", "%2e%2e/app.py", "../page/build.py", "/etc/passwd", ""):
+        for path in ("../routes.py", "%2e%2e/routes.py", "../page/build.py", "/etc/passwd", ""):
             assert window.get(folder + path).status == 404
-    for path in ("/static/", "/static/studio/app.py", "/static/page/build.py", "/web/dom.js"):
+    for path in ("/static/", "/static/studio/routes.py", "/static/page/build.py", "/web/dom.js"):
         assert window.get(path).status == 404
 
 

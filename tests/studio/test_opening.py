@@ -99,7 +99,7 @@ def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
 def test_the_studio_never_loads_torch() -> None:
     code = (
         "import sys\n"
-        "import minigpt.studio.opening, minigpt.studio.app\n"
+        "import minigpt.studio.opening, minigpt.studio.routes\n"
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from minigpt.studio.app import WEB, WINDOW
+from minigpt.studio.routes import WEB, WINDOW
 from minigpt.system.errors import KINDS
 from tests.sources import tree_of
 

@@ -83,7 +83,7 @@ def remove_half(workspace: Workspace) -> None:
     for half in workspace.texts.glob(f"*/{_ARRIVING}*"):
         half.unlink(missing_ok=True)
     for about in workspace.texts.glob(f"*/{ABOUT}"):
-        if read_object(about).get("name") == "":
+        if read_object(about).get("name") == "" and not statuses(about.parent):
             delete(about.parent)
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from minigpt.serve.connections import listen
-from minigpt.studio.app import make_app
 from minigpt.studio.children import Children
 from minigpt.studio.context import Studio
 from minigpt.studio.opening import make_studio_server
+from minigpt.studio.routes import make_app
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.workspace import Workspace
 from tests.patience import PATIENCE

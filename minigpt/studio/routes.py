@@ -1,5 +1,5 @@
-"""The studio as an ASGI app: the routes of its parts, the files of its window, the guard around
-them."""
+"""What the studio answers at which address: its window, logins, and the routes of texts and
+trainings, with the guard around all of them."""
 
 from pathlib import Path
 
