@@ -12,7 +12,7 @@ from starlette.requests import Request
 from .children import Children
 from .guard import Logins
 from .settings import checked_settings
-from .texts.about import rows as texts_of
+from .texts.about import texts_in
 from .texts.upload import remove_half
 from .texts.work import TextWork
 from .tickets import Tickets
@@ -77,7 +77,7 @@ class Studio:
         return {
             "runs": runs,
             "bin": [told_of(run) for run in runs_in(self.workspace.bin)],
-            "texts": texts_of(self.workspace),
+            "texts": texts_in(self.workspace),
             "line": [
                 {name: run[name] for name in ("name", "place", "starts_in")} for run in waiting
             ],

@@ -12,7 +12,7 @@ import pytest
 
 from minigpt.studio.answers import Refusal
 from minigpt.studio.texts import upload
-from minigpt.studio.texts.about import rows, whole_text
+from minigpt.studio.texts.about import texts_in, whole_text
 from minigpt.studio.workspace import Workspace
 from tests.conftest import unix_only
 from tests.hostile import UNSAFE_NAMES
@@ -172,19 +172,19 @@ def test_a_studio_that_was_killed_loses_only_what_was_just_coming(workspace: Wor
     (workspace.texts / "list.txt").write_text("poems")
 
     upload.remove_half(workspace)
-    assert {text["id"] for text in rows(workspace)} == {whole.name, half.name}
+    assert {text["id"] for text in texts_in(workspace)} == {whole.name, half.name}
     assert _left(half) == [] and not never.exists()
     assert of_somebody_else.is_dir() and (workspace.texts / "list.txt").exists()
 
 
 def test_a_text_is_in_the_list_when_its_first_file_is_there(workspace: Workspace) -> None:
     folder = upload.create(workspace)
-    assert rows(workspace) == []
+    assert texts_in(workspace) == []
     receive(folder, "a", b"text")
-    (text,) = rows(workspace)
+    (text,) = texts_in(workspace)
     assert (text["name"], text["files"], text["size"], text["state"]) == ("a", 1, 4, "unread")
     upload.remove_file(folder, "a")
-    (text,) = rows(workspace)
+    (text,) = texts_in(workspace)
     assert (text["name"], text["files"], text["state"]) == ("a", 0, "empty")
 
 
@@ -212,7 +212,7 @@ def test_a_text_that_is_deleted_during_a_look_hides_no_other(
         return found
 
     monkeypatch.setattr(Path, "glob", glob_and_lose)
-    assert [text["id"] for text in rows(workspace)] == [there.name]
+    assert [text["id"] for text in texts_in(workspace)] == [there.name]
 
 
 @unix_only

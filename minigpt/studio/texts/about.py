@@ -29,7 +29,7 @@ _OF_PLANS = ("share", "phase", "stops", "measured", "problem")
 Told = dict[str, Any]
 
 
-def rows(workspace: Workspace) -> list[Told]:
+def texts_in(workspace: Workspace) -> list[Told]:
     """All texts as rows of a list, the newest first."""
     found = []
     for path in workspace.texts.glob(f"*/{ABOUT}"):

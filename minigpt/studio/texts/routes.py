@@ -92,7 +92,7 @@ async def read(request: Request) -> Response:
     return Response(status_code=202)
 
 
-async def plan(request: Request) -> Response:
+async def choose_settings(request: Request) -> Response:
     """POST {"settings": {...}}: read and plan with these settings, which replace those chosen
     before; without them, plan again."""
     folder = _folder(request)
@@ -159,7 +159,7 @@ _POSTED: dict[str, _Act] = {
     f"{_ONE}/files": receive,
     f"{_ONE}/remove": remove,
     f"{_ONE}/read": read,
-    f"{_ONE}/plan": plan,
+    f"{_ONE}/plan": choose_settings,
     f"{_ONE}/delete": delete,
 }
 ROUTES = [
