@@ -141,6 +141,16 @@ def test_a_script_of_the_page_imports_from_its_own_and_earlier_folders() -> None
                 assert FLOORS.index(first) <= FLOORS.index(second), (script, other)
 
 
+def test_what_all_screens_use_needs_none_of_them_and_no_screen_needs_another() -> None:
+    for script in SCRIPTS:
+        for other in names_imported(script):
+            if room_of(script) == room_of(other) == WINDOW and script != f"{WINDOW}/main.js":
+                mine, its = (name.removeprefix(f"{WINDOW}/").split("/") for name in (script, other))
+                is_own = mine[0] == its[0] == "screens" and mine[1].split(".")[0] == its[1]
+                is_below = mine[0] != "basics" and len(its) == 1  # live.js and header.js
+                assert its[0] == "basics" or is_own or is_below, (script, other)
+
+
 def test_a_script_imports_what_others_export_and_uses_it() -> None:
     for script in SCRIPTS:
         body = IMPORT.sub("", TEXTS[script])

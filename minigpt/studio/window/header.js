@@ -3,9 +3,8 @@
 import { button, byId, h } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
 import { chooseTheme, makeThemeButton } from "../../web/theme.js";
-import { shortDurationOf } from "./basics/amounts.js";
 import { post, Refusal } from "./basics/api.js";
-import { ACTIVE } from "./basics/runs.js";
+import { ACTIVE, shortDurationOf } from "./basics/words.js";
 
 const THEME = "minigpt-studio-theme"; // where it is remembered
 const ASKED = 5000; // milliseconds in which a second press closes the studio

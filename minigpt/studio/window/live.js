@@ -4,10 +4,10 @@
 
 import { byId } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
-import { timeOf } from "./basics/amounts.js";
 import { get, Refusal } from "./basics/api.js";
+import { notice } from "./basics/told.js";
+import { timeOf } from "./basics/words.js";
 import { showState } from "./header.js";
-import { notice } from "./notice.js";
 
 const EVERY = 1; // seconds from one look to the next
 const HIDDEN = 10; // the same while the tab is hidden

@@ -104,7 +104,7 @@ def test_a_screen_that_comes_after_the_studio_has_closed_is_not_shown(
         route.fulfill(response=kept[route.request.url])
 
     def hold_one(route: Any) -> None:
-        if route.request.url.endswith("/home/texts.js"):
+        if route.request.url.endswith("/home/cards.js"):
             held.append(route)
         else:
             route.fulfill(response=kept[route.request.url])
@@ -114,7 +114,7 @@ def test_a_screen_that_comes_after_the_studio_has_closed_is_not_shown(
     page.get_by_text("Your models will appear here.").wait_for()
     page.unroute("**/static/**")
     page.route("**/static/**", hold_one)
-    with page.expect_request("**/home/texts.js"):
+    with page.expect_request("**/home/cards.js"):
         page.reload(wait_until="commit")
     page.get_by_role("button", name="Close the studio").click()
     page.get_by_role("button", name="Press again to close; learning goes on").click()

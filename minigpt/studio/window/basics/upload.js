@@ -4,11 +4,10 @@
 import { button, h } from "../../../web/dom.js";
 import { string } from "../../../web/strings.js";
 import { number } from "../../../web/units.js";
-import { speak } from "../notice.js";
-import { percent } from "./amounts.js";
 import { get, post, Refusal, send } from "./api.js";
-import { keepingFocus } from "./focus.js";
-import { sentenceOf } from "./refusals.js";
+import { keepingFocus } from "./controls.js";
+import { sentenceOf, speak } from "./told.js";
+import { percent } from "./words.js";
 
 const MOST_NAMED = 8; // files of those that failed
 

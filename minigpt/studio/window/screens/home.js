@@ -3,16 +3,12 @@
 import { h } from "../../../web/dom.js";
 import { string } from "../../../web/strings.js";
 import { get, Refusal } from "../basics/api.js";
-import { wasDeleted } from "../basics/deleted.js";
-import { keepingFocus } from "../basics/focus.js";
-import { sentenceOf } from "../basics/refusals.js";
-import { stateOf } from "../basics/runs.js";
+import { keepingFocus } from "../basics/controls.js";
+import { sentenceOf, speak, wasDeleted } from "../basics/told.js";
+import { stateOf } from "../basics/words.js";
 import { live } from "../live.js";
-import { speak } from "../notice.js";
-import { makeBin } from "./home/bin.js";
+import { makeBin, makeModels, makeTexts } from "./home/cards.js";
 import { makeDrop } from "./home/drop.js";
-import { makeModels } from "./home/models.js";
-import { makeTexts } from "./home/texts.js";
 
 export async function show(main) {
   document.title = string("home.title");

@@ -2,9 +2,9 @@
 
 import { byId, h } from "../../../web/dom.js";
 import { get } from "../basics/api.js";
-import { keepingFocus } from "../basics/focus.js";
+import { keepingFocus } from "../basics/controls.js";
+import { speak } from "../basics/told.js";
 import { live } from "../live.js";
-import { speak } from "../notice.js";
 import { makeActions } from "./run/actions.js";
 import { makeClock } from "./run/clock.js";
 import { makeCurve, sentences } from "./run/curve.js";

@@ -3,9 +3,8 @@
 import { h } from "../../../web/dom.js";
 import { string } from "../../../web/strings.js";
 import { get, Refusal } from "../basics/api.js";
-import { sentenceOf } from "../basics/refusals.js";
+import { sentenceOf, speak } from "../basics/told.js";
 import { live } from "../live.js";
-import { speak } from "../notice.js";
 import { makeDial } from "./text/dial.js";
 import { makeReading } from "./text/reading.js";
 

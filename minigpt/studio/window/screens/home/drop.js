@@ -3,8 +3,8 @@
 import { button, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { post, Refusal } from "../../basics/api.js";
-import { ask } from "../../basics/dialog.js";
-import { sentenceOf } from "../../basics/refusals.js";
+import { ask } from "../../basics/controls.js";
+import { sentenceOf } from "../../basics/told.js";
 import { fileOf, filesOf, makeUpload, transferred } from "../../basics/upload.js";
 
 export function makeDrop() {

@@ -3,13 +3,11 @@
 import { button, copied, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { bytesOf } from "../../../../web/units.js";
-import { percent } from "../../basics/amounts.js";
 import { get, post, Refusal } from "../../basics/api.js";
-import { goHomeDeleted } from "../../basics/deleted.js";
-import { isBusy, setBusy } from "../../basics/focus.js";
-import { sentenceOf } from "../../basics/refusals.js";
-import { speak } from "../../notice.js";
-import { makeNonsense } from "./nonsense.js";
+import { isBusy, setBusy } from "../../basics/controls.js";
+import { goHomeDeleted, sentenceOf, speak } from "../../basics/told.js";
+import { percent } from "../../basics/words.js";
+import { makeNonsense } from "./writes.js";
 
 const MORE = 5; // minutes
 const KINDS = ["hf", "gguf", "run"]; // ways to take it elsewhere: what the exports are called, and the folder itself

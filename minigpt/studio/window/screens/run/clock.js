@@ -3,11 +3,10 @@
 import { button, byId, fill, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { clockOf } from "../../../../web/units.js";
-import { bothLettersOf, lettersOf, percent, timeOf } from "../../basics/amounts.js";
 import { post, Refusal } from "../../basics/api.js";
-import { isBusy, setBusy } from "../../basics/focus.js";
-import { failureOf, sentenceOf } from "../../basics/refusals.js";
-import { CANCELLED, stateOf } from "../../basics/runs.js";
+import { isBusy, setBusy } from "../../basics/controls.js";
+import { failureOf, sentenceOf } from "../../basics/told.js";
+import { bothLettersOf, CANCELLED, lettersOf, percent, stateOf, timeOf } from "../../basics/words.js";
 
 const PATIENCE = 30; // seconds of saving, after which "Stop at once" is offered
 

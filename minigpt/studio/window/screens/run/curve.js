@@ -5,9 +5,7 @@ import { drawCurve, swatch } from "../../../../web/curve.js";
 import { fill, h, scrolling, table } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { clockOf, durationOf, number } from "../../../../web/units.js";
-import { lettersOf } from "../../basics/amounts.js";
-import { ACTIVE } from "../../basics/runs.js";
-import { guessOf } from "./words.js";
+import { ACTIVE, guessOf, lettersOf } from "../../basics/words.js";
 
 const LETTERS = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1000]; // at the left edge
 

@@ -4,7 +4,7 @@ import { button, byId, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { followTheme, themeNow } from "../../../../web/theme.js";
 import { post, Refusal } from "../../basics/api.js";
-import { sentenceOf } from "../../basics/refusals.js";
+import { sentenceOf } from "../../basics/told.js";
 
 const RIGHTS = "allow-scripts allow-forms allow-downloads allow-popups allow-modals";
 const WIDE = matchMedia("(min-width: 761px)"); // narrower ones open the page when somebody asks for it

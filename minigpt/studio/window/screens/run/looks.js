@@ -3,7 +3,7 @@
 
 import { fill, h } from "../../../../web/dom.js";
 import { say, string } from "../../../../web/strings.js";
-import { percent } from "../../basics/amounts.js";
+import { percent } from "../../basics/words.js";
 
 const MOST = "most"; // follow the head that has changed most
 

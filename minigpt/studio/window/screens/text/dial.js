@@ -3,12 +3,10 @@
 import { button, fill, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { durationOf, number } from "../../../../web/units.js";
-import { bothLettersOf, lettersOf, roughly, timeOf } from "../../basics/amounts.js";
 import { post, Refusal } from "../../basics/api.js";
-import { attempt } from "../../basics/attempt.js";
-import { isBusy, setBusy } from "../../basics/focus.js";
-import { failureOf, sentenceOf } from "../../basics/refusals.js";
-import { ACTIVE } from "../../basics/runs.js";
+import { isBusy, setBusy } from "../../basics/controls.js";
+import { attempt, failureOf, sentenceOf } from "../../basics/told.js";
+import { ACTIVE, bothLettersOf, lettersOf, roughly, timeOf } from "../../basics/words.js";
 import { makeMore } from "./more.js";
 
 /** Minutes that can be chosen, as plans.json has them. */

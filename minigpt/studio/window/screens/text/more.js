@@ -4,7 +4,7 @@ import { button, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { number } from "../../../../web/units.js";
 import { post, Refusal } from "../../basics/api.js";
-import { sentenceOf } from "../../basics/refusals.js";
+import { sentenceOf } from "../../basics/told.js";
 
 const LAST = "minigpt-studio-settings"; // of the last text that had some, kept by the browser
 

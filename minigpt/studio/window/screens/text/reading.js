@@ -3,13 +3,11 @@
 import { button, fill, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { bytesOf, number } from "../../../../web/units.js";
-import { percent } from "../../basics/amounts.js";
 import { post } from "../../basics/api.js";
-import { attempt } from "../../basics/attempt.js";
-import { goHomeDeleted } from "../../basics/deleted.js";
-import { ask } from "../../basics/dialog.js";
-import { problemOf } from "../../basics/refusals.js";
+import { ask } from "../../basics/controls.js";
+import { attempt, goHomeDeleted, problemOf } from "../../basics/told.js";
 import { filesOf, makeUpload, transferred } from "../../basics/upload.js";
+import { percent } from "../../basics/words.js";
 
 const MOST_FILES = 3; // more are behind a summary
 const MOST_SHOWN = 8; // rows of what was left out, and of notes
