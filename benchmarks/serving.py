@@ -180,7 +180,9 @@ async def at_once(
     client: httpx2.AsyncClient, streams: int
 ) -> tuple[list[tuple[str, float, float]], float, list[float]]:
     """So many streams at once; the seconds that they took together, and those of each /health."""
-    watching = start_watching(client.base_url.port)
+    port = client.base_url.port
+    assert port is not None
+    watching = start_watching(port)
     start = time.perf_counter()
     found = await asyncio.gather(*(stream(client, seed) for seed in range(streams)))
     seconds = time.perf_counter() - start

@@ -152,7 +152,6 @@ class Api:
 
     def __init__(self, batch: Batch, found: FoundModel, name: str, *, key: str):
         self._batch = batch
-        self._writer = batch.writer
         self._config = batch.config
         self._found = found
         self._name = name
@@ -166,8 +165,9 @@ class Api:
         # The names by which the model is asked for, and who answers then: its own and, of one that
         # learned from conversations, ``name:speaker`` of the most frequent speakers.
         self._names: dict[str, str | None] = {name: batch.config.answerer}
-        if self._writer.dialogue is not None:
-            for speaker in itertools.islice(self._writer.dialogue.speakers, _SPEAKERS):
+        dialogue = batch.writer.dialogue
+        if dialogue is not None:
+            for speaker in itertools.islice(dialogue.speakers, _SPEAKERS):
                 self._names[f"{name}:{speaker}"] = speaker
 
     async def check(self, act: Any, request: Request) -> Response:
@@ -212,6 +212,7 @@ class Api:
 
     async def completions(self, request: Request) -> Response:
         """Texts, as the body asks for; a chat is a text too."""
+        writer = self._batch.writer
         is_chat = request.url.path.startswith("/v1/chat")
         sent = await _read_body(request)
         deadline = time.monotonic() + self._config.max_seconds
@@ -223,24 +224,29 @@ class Api:
             self._check_model(asked)
 
             # The queue is asked before any prompt is read, which takes longer.
-            of_model: Any = {"is_chat": is_chat, "writer": self._writer, "config": self._config}
-            order, sent_prompts = read_order(body, **of_model)
+            order, sent_prompts = read_order(
+                body, is_chat=is_chat, writer=writer, config=self._config
+            )
             self._batch.check_room(order.n * len(sent_prompts))
 
-            answerer = self._names[self._name if asked is None else asked]
-            read = partial(read_prompts, sent_prompts, answerer=answerer, **of_model)
+            read = partial(
+                read_prompts,
+                sent_prompts,
+                is_chat=is_chat,
+                writer=writer,
+                config=self._config,
+                answerer=self._names[self._name if asked is None else asked],
+            )
             if len(sent) < _SHORT:  # quicker than to hand it to a thread
                 prompts = read()
             else:
                 prompts = await run_in_threadpool(read)
 
-            job = Job(order, prompts, read_bias(body, self._writer), deadline)
+            job = Job(order, prompts, read_bias(body, writer), deadline)
             self._batch.submit(job)
 
-        answer = Answer(
-            order, body, prompts, is_chat=is_chat, model=self._name, writer=self._writer
-        )
-        return Texts(job, answer)
+        answer = Answer(order, body, prompts, is_chat=is_chat, model=self._name, writer=writer)
+        return TextsResponse(job, answer)
 
 
 async def _read_body(request: Request) -> bytes:
@@ -264,7 +270,7 @@ def _parse(sent: bytes) -> dict[str, Any]:
     return found
 
 
-class Texts(StreamingResponse):
+class TextsResponse(StreamingResponse):
     """The texts of a job, sent as they are written, or as one object when all have ended."""
 
     def __init__(self, job: Job, answer: Answer):
