@@ -76,6 +76,14 @@ class Served:
         self._thread = threading.Thread(target=self._server.run, args=([self.listening],))
         self._thread.start()
 
+    @property
+    def connections(self) -> set[Any]:
+        return self._server.server_state.connections
+
+    def let_all_be_slow(self) -> None:
+        """Drop nobody any more, as slow as this machine may make them."""
+        self._server.config.callback_notify = None
+
     def end(self) -> None:
         self._server.should_exit = True
         self._thread.join(PATIENCE)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -234,5 +235,10 @@ def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(
             deaf.connect(address)
             deaf.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             deaf.recv(1)
+            deadline = time.monotonic() + PATIENCE
+            while server.connections:
+                assert time.monotonic() < deadline, "it is not dropped"
+                time.sleep(0.01)
+            server.let_all_be_slow()
             assert has_a_place(server, seconds=PATIENCE)
     assert "Traceback" not in caplog.text
