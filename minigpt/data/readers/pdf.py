@@ -178,11 +178,14 @@ def _letters(text: str) -> str:
 
 def _without_contents(page: list[_Line], report: Report) -> list[_Line]:
     """The lines of a page without its table of contents: from the heading, or else the first entry,
-    to the last entry or page number, which may be a line of its own."""
+    to the last entry or page number, which may be a line of its own. Where there is no heading,
+    only rows of dots tell: formulas and tables have numbers and single dots too."""
     begin = next((at for at, line in enumerate(page) if is_heading_of_contents(line.text)), None)
-    fewest = _FEWEST_ENTRIES if begin is None else _FEWEST_BELOW_HEADING
     if begin is None:
-        begin = next((at for at, line in enumerate(page) if _is_entry(line)), len(page))
+        leading = [at for at, line in enumerate(page) if _has_row_of_dots(line)]
+        if len(leading) < _FEWEST_ENTRIES:
+            return page
+        begin = leading[0]
 
     end = begin
     entries = 0
@@ -192,7 +195,7 @@ def _without_contents(page: list[_Line], report: Report) -> list[_Line]:
             entries += 1
         elif len(line.text) > _LONGEST_HEADER:
             break
-    if entries < fewest:
+    if entries < _FEWEST_BELOW_HEADING:
         return page
     report.leave_out("entries of tables of contents", end - begin)
     return page[:begin] + page[end:]
@@ -325,8 +328,11 @@ def _paragraphs(lines: Sequence[_Line], report: Report) -> list[Block]:
 def _is_entry(line: _Line) -> bool:
     """Whether a line is an entry of a table of contents: dots lead to a page number. The dots may
     be a line of their own."""
-    if not line.text.strip(". "):
-        return True
+    return not line.text.strip(". ") or _has_row_of_dots(line)
+
+
+def _has_row_of_dots(line: _Line) -> bool:
+    """Whether a line ends in dots, or in dots and a page number."""
     end = line.text[-_ENTRY_END:].replace(" ", "")
     return _ENTRY_PAGE.sub("", end).endswith(_DOTS)
 

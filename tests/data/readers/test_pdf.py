@@ -141,6 +141,12 @@ def test_entries_of_a_table_of_contents_are_left_out(tmp_path: Path) -> None:
     assert text_of(tmp_path, [LINE, *following, "7", LINE]) == f"{LINE} {LINE}"
 
 
+def test_numbers_and_single_dots_of_formulas_are_no_table_of_contents(tmp_path: Path) -> None:
+    """Papers have numbered equations and lines, and dots that formulas end with."""
+    formulas = [line for number in range(1, 8) for line in (LINE, ".", f"{7 * number}")]
+    assert text_of(tmp_path, [*formulas, LINE]).count(LINE) == 8
+
+
 ASCII = {chr(code): chr(code) for code in range(32, 127)}
 
 
