@@ -25,7 +25,7 @@ from .folder import (
     kept_steps,
     read_config,
 )
-from .state import facts_of, state_of
+from .state import facts_of, is_training
 from .weights import count_weights, read_best, read_network
 
 _LONGEST_NAME = 200  # bytes; a system takes 255, some of which an ending needs
@@ -106,8 +106,7 @@ def unfinished_run(text: TextConfig, fingerprint: str) -> Run | None:
             config = read_config(folder)
             check_is_gpt(folder)
             is_same = config.origin.fingerprint == fingerprint and _full_names(config.text) == files
-            state = state_of(folder)
-            if is_same and not state.facts.is_finished and not state.is_active:
+            if is_same and not facts_of(folder).is_finished and not is_training(folder):
                 return folder
     return None
 

@@ -186,6 +186,7 @@ class Trainer:
 
         self._pace = Pace(self.config, deadline, steps_in_epoch, self.tokens_per_step)
         self._callbacks = CallbackList(self._given_callbacks, distributed.is_main())
+        self.folder.tell("training")
 
         with undisturbed(self.model, self.config), GracefulStop() as stop:
             try:

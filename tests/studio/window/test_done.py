@@ -253,10 +253,11 @@ def test_by_keyboard_alone_from_done_to_deleted(done: Any, program: Opened) -> N
     assert keys.is_at("Save as one file")
 
     # It learns more, and is watched meanwhile.
+    heard = everything_spoken(done)
     keys.tab_to("Learn 5 minutes more", back=True)
     keys.press("Enter")
     done.get_by_role("button", name="Stop and keep").wait_for()
-    done.locator("#spoken").get_by_text("Going on from").wait_for()
+    until(lambda: any("Going on from" in words for words in heard()))
     assert heading.evaluate("e => e === document.activeElement")
     keys.tab_to("Birth")
     keys.press("Enter")

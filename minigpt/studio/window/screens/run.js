@@ -40,7 +40,8 @@ function hear(record, parts, answer) {
   record.take(answer);
   parts.draw();
   if (record.evaluations.length > 0 && record.evaluations.at(-1).step !== evaluated) speak(sentences(record).now);
-  if (record.run.state !== state) speak(parts.words());
+  const words = parts.words();
+  if (record.run.state !== state && words !== "") speak(words);
 }
 
 /** The parts of the screen: {elements, draw, tick, words}. What had the focus and is gone leaves it to the heading. */
