@@ -130,7 +130,9 @@ def test_a_disk_without_room_is_told_before_anything_comes(
     _refused(507, receive, folder, "a", b"text", 2 * 10**9)
     monkeypatch.setattr(upload, "_LEAST_FREE", 1 << 60)
     _refused(507, receive, folder, "a", b"text")
-    _refused(507, upload.create_tales, workspace)
+    for make in (upload.create, upload.create_tales):
+        _refused(507, make, workspace)
+    assert list(workspace.texts.iterdir()) == [folder]
     assert _names(folder) == [] == _left(folder)
 
 

@@ -38,11 +38,16 @@ _changing = threading.Lock()  # one thread at a time changes what files a text h
 
 def create(workspace: Workspace) -> Path:
     """Make a text, which has no name until its first file is there; returns its folder."""
+    _check_free(workspace.root, 0)
     make_folder(workspace.texts)
     folder = workspace.texts / secrets.token_hex(6)
-    make_folder(folder)
-    make_folder(folder / FILES)
-    write_json({"name": ""}, folder / ABOUT)
+    try:
+        make_folder(folder)
+        make_folder(folder / FILES)
+        write_json({"name": ""}, folder / ABOUT)
+    except OSError:  # nothing may be written here, or no more
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return folder
 
 

@@ -67,7 +67,7 @@ export function shortDurationOf(seconds) {
 
 /** The time of day of a moment in seconds since 1970: "14:32". */
 export function timeOf(moment) {
-  return new Date(1000 * moment).toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit" });
+  return new Date(1000 * moment).toLocaleTimeString(locale, { hour: "numeric", minute: "2-digit" });
 }
 
 /** The day of a moment in seconds since 1970: "today", "yesterday", "3 May 2026". */
