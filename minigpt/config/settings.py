@@ -88,9 +88,8 @@ _CONFIGS = (TextConfig, GPTConfig, TrainConfig)
 _FIELDS = {field.name: field for config in _CONFIGS for field in dataclasses.fields(config)}
 
 # Given by whoever trains; brought by something else that is given, mostly by the model or the
-# tokenizer that a training begins with; chosen by the plan; kept from the run that is resumed; or
-# the usual value.
-Source = Literal["given", "brought", "planned", "kept", "default"]
+# tokenizer that a training begins with; chosen by the plan; or the usual value.
+Source = Literal["given", "brought", "planned", "default"]
 
 
 class Setting(NamedTuple):

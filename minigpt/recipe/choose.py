@@ -141,7 +141,7 @@ def choose(measured: Measured) -> Planned:
     planned = plans[0]
     if len(plans) == 2:
         on_gpu, on_cpu = plans
-        planned = better_plan(on_gpu, on_cpu)
+        planned = min(plans, key=_expected)  # the lower one or, if they end alike, the sooner
         planned = replace(planned, why_device=why_device(planned, on_gpu, on_cpu))
     check_step(planned)
     return replace(planned, held_out=measured.held_out).checked()
@@ -186,11 +186,6 @@ def _choose_beginning(
         with_base = before  # it would have to forget first what it knows
     chosen = base if is_worthwhile(with_base, from_nothing) else asked
     return chosen, from_nothing, with_base
-
-
-def better_plan(on_gpu: Planned, on_cpu: Planned) -> Planned:
-    """The plan that is expected to end lower or, if they end alike, sooner."""
-    return min(on_gpu, on_cpu, key=_expected)
 
 
 def _expected(planned: Planned) -> tuple[float, float]:

@@ -100,7 +100,8 @@ class Planned:
 
     def checked(self) -> "Planned":
         """The plan, as it is told: without losses to expect if the forecast was not tried on texts
-        like this. Such losses are good enough to choose by, but not to be shown.
+        like this, or if the words of one speaker alone are learned. Such losses are good enough to
+        choose by, but not to be shown.
 
         UserError if the warm-up context is too long.
         """
@@ -112,7 +113,8 @@ class Planned:
                 f"{longer}; leave it out, or name a --context-length too",
                 kind="setting",
             )
-        if is_like_those_tried(self.text.predictability, self.text.size):
+        is_of_all_speakers = self.settings["only"] is None
+        if is_of_all_speakers and is_like_those_tried(self.text.predictability, self.text.size):
             return self
         return replace(self, bits_per_byte=None, from_nothing=None, with_base=None)
 

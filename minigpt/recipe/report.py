@@ -156,6 +156,8 @@ def _reading(plan: "Planned") -> list[str]:
 
     if plan.bits_per_byte is not None:
         lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
+    elif settings["only"] is not None:
+        lines.append("expected: not known of the words of one speaker")
     elif plan.init is None or plan.text.loss_before is not None:
         lines.append("expected: not known, since no text of this size and kind was tried")
     if plan.ends_early:

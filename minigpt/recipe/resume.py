@@ -18,7 +18,7 @@ from ..system.platforms import quote_path
 from ..system.shown import plural
 from ..tokenizer import load_tokenizer
 from ..training import distributed
-from ..training.checkpoint import TrainingState, read_state
+from ..training.checkpoint import TrainingState
 from ..training.messages import clock, progress_bar, say
 from ..training.setup import check_batch, resolved
 from .draft import training_seconds
@@ -54,8 +54,8 @@ def _newest_run(files: tuple[str, ...]) -> Run:
     raise UserError(f"no run in runs/ was trained on {', '.join(files) or 'a text'}")
 
 
-def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
-    """The settings of a run with the given fields of TrainConfig changed.
+def continued_config(folder: Path, state: TrainingState, training: Mapping[str, Any]) -> RunConfig:
+    """The settings of a run with the given fields of TrainConfig changed; `state` is how far it is.
 
     UserError if it cannot be continued with these. Nothing on disk changes.
     """
@@ -80,7 +80,6 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     if old.training.lesson and "minutes" in changed:
         asked = replace(asked, steps=_steps_of_lesson(old.training, asked.minutes))
 
-    state = read_state(folder)
     if state.finished and not _asks_for_more(old.training, asked, state):
         options = ["--minutes", "--steps"]
         if old.training.steps is None and old.training.max_epochs is not None:
@@ -126,12 +125,11 @@ def _asks_for_more(old: TrainConfig, asked: TrainConfig, state: TrainingState) -
     return not was_by_time or asked.minutes > old.minutes or _epochs(asked) > _epochs(old)
 
 
-def check_has_more(folder: Path, config: RunConfig, dataset: Dataset) -> None:
+def check_has_more(folder: Path, state: TrainingState, config: RunConfig, dataset: Dataset) -> None:
     """Refuse to continue a finished run with settings by which it would end at once: it has read
     its text often enough, or its time is over."""
     old = read_config(folder).training
     asked = config.training
-    state = read_state(folder)
     if not state.finished or asked.steps is not None:
         return
 
@@ -186,10 +184,11 @@ def tokens_of_run(folder: Path, config: RunConfig, source: Source) -> Dataset:
     return dataset
 
 
-def expected_of_run(folder: Path, config: RunConfig) -> float | None:
+def expected_of_run(folder: Path, state: TrainingState, config: RunConfig) -> float | None:
     """The bits per byte to expect of a run at its end, which may be later than was planned at
     first; None for a run without a plan, or on a text of which nothing is known."""
-    state = read_state(folder)
+    if config.text.only is not None:  # the forecast is of all speakers' words
+        return None
     plan = read_plan(folder)
     try:
         predictability = Predictability(**plan["text"]["predictability"])

@@ -25,6 +25,7 @@ from ..runs.listing import Run
 from ..runs.making import check_free
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
+from ..training.checkpoint import read_state
 from ..training.distributed import on_all, on_main
 from ..training.folder import RunFolder
 from ..training.interruption import Interrupted, orderly_exit
@@ -201,16 +202,17 @@ def resume_run(
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         run = on_main(run_to_resume, out, files)
-        config = on_main(continued_config, run, training)
+        state = on_main(read_state, run)
+        config = on_main(continued_config, run, state, training)
         source = on_main(text_of_run, run, config)
         dataset = on_all(tokens_of_run, run, config, source)
-        on_main(check_has_more, run, config, dataset)
+        on_main(check_has_more, run, state, config, dataset)
 
         folder = RunFolder(run, journal)
         trainer = make_trainer(
             GPT(config.gpt), dataset, config.training, folder=folder, started=started
         )
-        trainer.figures[EXPECTED] = on_main(expected_of_run, run, config)
+        trainer.figures[EXPECTED] = on_main(expected_of_run, run, state, config)
         report.say_run(trainer)
         return train_and_report(trainer, run, trainer.resume)
 

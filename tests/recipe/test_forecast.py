@@ -19,6 +19,7 @@ from minigpt.recipe.forecast import expected_bits_per_byte, is_like_those_tried
 from minigpt.recipe.resume import expected_of_run
 from minigpt.recipe.text_stats import Predictability, measure_predictability, with_copies
 from minigpt.runs.folder import read_config
+from minigpt.training.checkpoint import read_state
 from tests.conftest import some_text
 
 few = settings(max_examples=40, deadline=None)
@@ -195,7 +196,7 @@ def test_a_training_on_a_small_text_of_an_untried_kind_says_that_it_expects_noth
     run = minigpt.train("table.txt", emb_dim=16, num_layers=1, steps=2)
     plan = json.loads((run / "plan.json").read_text())
     assert plan["bits_per_byte"] is None and plan["from_nothing"] is None
-    assert expected_of_run(run, read_config(run)) is None
+    assert expected_of_run(run, read_state(run), read_config(run)) is None
 
 
 @pytest.mark.parametrize("run", RUNS)

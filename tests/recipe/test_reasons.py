@@ -21,8 +21,10 @@ from minigpt.recipe.plan import Planned, plan
 from minigpt.recipe.report import reasons, reasons_of_shape
 from minigpt.recipe.rules import MANY_STEPS, MANY_TOKENS, SIZES
 from minigpt.recipe.text_stats import TextStats
+from minigpt.runs.folder import PLAN
 from minigpt.training.messages import rough
 
+from ..conftest import TINY, some_text
 from .plans import plan_with
 from .test_plan import GPU, LAPTOP, MEGABYTE, few, planned, speeds, texts, times
 
@@ -236,6 +238,19 @@ def test_a_training_says_when_it_is_done_if_that_is_known(
             then = time.localtime(begun)
             later = (60 * hours + minutes - 60 * then.tm_hour - then.tm_min) % (24 * 60)
             assert later <= 3
+
+
+def test_of_one_speaker_no_loss_is_expected_since_the_forecast_is_of_all_words(
+    workplace: Path, known_kind: None
+) -> None:
+    lines = [f"{'ANNA' if i % 2 else 'OTTO'}:\n{some_text(60, seed=i)}\n\n" for i in range(40)]
+    Path("play.txt").write_text("".join(lines))
+    told = {}
+    for only in (None, "anna"):
+        run = minigpt.train("play.txt", only=only, out=str(only), **TINY)
+        told[only] = json.loads((run / PLAN).read_text())
+    assert told[None]["bits_per_byte"] is not None and told["anna"]["bits_per_byte"] is None
+    assert "expected: not known of the words of one speaker" in told["anna"]["reasons"]
 
 
 def test_a_part_of_a_text_is_only_spoken_of_where_there_is_more_of_it() -> None:

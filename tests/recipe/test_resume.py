@@ -23,7 +23,7 @@ def run(workplace: Path, known_kind: None) -> Path:
 def _expected(run: Path, **training: Any) -> float:
     config = read_config(run)
     changed = replace(config, training=replace(config.training, **training))
-    found = expected_of_run(run, changed)
+    found = expected_of_run(run, read_state(run), changed)
     assert found is not None
     return found
 
@@ -52,15 +52,23 @@ def test_a_lesson_that_goes_on_gets_steps_in_proportion_to_the_time_for_steps(
     config = json.loads((run / CONFIG).read_text())
     config["training"] |= {"lesson": True, "minutes": 0.15}
     (run / CONFIG).write_text(json.dumps(config))
-    assert continued_config(run, {"minutes": 0.16}).training.steps == round(30 * 1.1 / 0.5)
+    state = read_state(run)
+    longer = continued_config(run, state, {"minutes": 0.16}).training
+    assert longer.steps == round(30 * 1.1 / 0.5)
     with pytest.raises(UserError, match="--lesson is for a new run"):
-        continued_config(run, {"lesson": True})
+        continued_config(run, state, {"lesson": True})
+
+
+def test_of_one_speaker_who_is_learned_nothing_is_expected(run: Path) -> None:
+    """The forecast is of all that is said."""
+    config = read_config(run)
+    text = replace(config.text, only="Anna")
+    of_one = replace(config, origin=replace(config.origin, text=text))
+    assert expected_of_run(run, read_state(run), of_one) is None
 
 
 @pytest.mark.parametrize("plan", ["", "{}", '{"text": {"predictability": {}}}', "[]"])
 def test_without_a_plan_nothing_is_expected(plan: str, tiny_run: Path, tmp_path: Path) -> None:
     state = read_state(tiny_run)
     (tmp_path / PLAN).write_text(plan)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("minigpt.recipe.resume.read_state", lambda _: state)
-        assert expected_of_run(tmp_path, read_config(tiny_run)) is None
+    assert expected_of_run(tmp_path, state, read_config(tiny_run)) is None
