@@ -376,13 +376,14 @@ class Trainer:
             if left is None or left > in_minutes - _AT_END:
                 left = in_minutes
 
-        told = {"share": done, "seconds_left": left, EXPECTED: figures.get(EXPECTED)}
+        expected = figures.get(EXPECTED)
+        told: dict[str, Any] = {"share": done, "seconds_left": left, EXPECTED: expected}
         if event == "on_start":
             self.folder.tell("training", **told)
             return
         told |= {name: figures[name] for name in _TOLD if name in figures}
         told["best_bits_per_byte"] = self.state.best_bits_per_byte
-        self.folder.tell(**told, goes_on_from=None)
+        self.folder.tell(None, **told, goes_on_from=None)
 
     def _check_callbacks(self, is_over: bool = False) -> None:
         """Raise what a callback has raised in any process, once the run is saved."""
