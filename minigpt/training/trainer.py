@@ -376,8 +376,7 @@ class Trainer:
             if left is None or left > in_minutes - _AT_END:
                 left = in_minutes
 
-        expected = figures.get(EXPECTED)
-        told: dict[str, Any] = {"share": done, "seconds_left": left, EXPECTED: expected}
+        told: Figures = {"share": done, "seconds_left": left, EXPECTED: figures.get(EXPECTED)}
         if event == "on_start":
             self.folder.tell("training", **told)
             return
