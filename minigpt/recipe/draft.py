@@ -3,7 +3,6 @@ the time and the text suffice. The rest of a plan follows from such a draft.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -35,17 +34,16 @@ _NO_STEPS = Steps(0, 0.0, ends_early=False)
 class Draft:
     """A model, and as many steps as are given, or as the time and the epochs allow."""
 
-    model: GPTConfig  # dropout, and whether the embeddings are tied, are planned later
+    settings: Settings  # with the model, the batch and the epochs, and why they are so
+    model: GPTConfig  # of these; dropout, and whether the embeddings are tied, are planned later
     tokens: int  # that the training text has in this vocabulary, roughly
-    max_epochs: float  # how often they are worth reading
-    batch_size: int
-    why: Mapping[str, str]  # of the vocabulary, the context and the batch, by the fields' names
     steps: Steps = _NO_STEPS  # not counted yet
 
     @property
     def trained_tokens(self) -> int:
         """Tokens in all steps together."""
-        return self.steps.number * self.batch_size * self.model.context_length
+        tokens_a_step: int = self.settings["batch_size"] * self.model.context_length
+        return self.steps.number * tokens_a_step
 
     @property
     def epochs(self) -> float:
@@ -55,9 +53,9 @@ class Draft:
 
 def choose_draft(
     text: TextStats, machine: Machine, settings: Settings, longest: int | None = None
-) -> tuple[Draft, str]:
-    """The draft with the largest model for which both the time and the text suffice, and why no
-    larger one. `longest` is the context of the model that a training begins with."""
+) -> Draft:
+    """The draft with the largest model for which both the time and the text suffice. `longest` is
+    the context of the model that a training begins with."""
     drafts: list[Draft] = []
     problems: list[UserError] = []
     for size in rules.SIZES:
@@ -69,12 +67,17 @@ def choose_draft(
         raise problems[0]
 
     chosen = drafts[0]
+    why = ", the largest that is planned"
     for larger in drafts[1:]:
         why_not = _why_not(larger, chosen, text, settings)
         if why_not is not None:
-            return chosen, why_not
+            why = why_not
+            break
         chosen = larger
-    return chosen, ", the largest that is planned"
+
+    size = {"emb_dim": chosen.model.emb_dim, "num_layers": chosen.model.num_layers}
+    planned = {name: value for name, value in size.items() if settings.is_open(name)}
+    return replace(chosen, settings=chosen.settings.with_values("planned", planned, why))
 
 
 def _why_not(larger: Draft, chosen: Draft, text: TextStats, settings: Settings) -> str | None:
@@ -89,7 +92,7 @@ def _why_not(larger: Draft, chosen: Draft, text: TextStats, settings: Settings) 
         if settings["steps"] is not None:
             extent = plural(settings["steps"], "step")
         elif larger.steps.ends_early:
-            extent = f"at most {larger.max_epochs:g} readings of the text"
+            extent = f"at most {larger.settings['max_epochs']:g} readings of the text"
         read = rough(larger.trained_tokens)
         return f"; {name} would need {rough(needed)} tokens, and {extent} give them {read}"
 
@@ -154,7 +157,8 @@ def draft_of_size(
         why = f", that of {settings['init']}"
     elif draft.model.context_length < times * short:
         why = f", because the text has only {rough(draft.tokens)}"
-    return replace(draft, why={**draft.why, "context_length": why})
+    planned = {"context_length": draft.model.context_length}
+    return replace(draft, settings=draft.settings.with_values("planned", planned, why))
 
 
 def _draft_with(
@@ -174,7 +178,7 @@ def _draft_with(
     blocks = settings.with_values("planned", {"vocab_size": 1}).network
 
     vocabulary = rules.plan_vocabulary(text, blocks)
-    settings = settings.planned(vocab_size=vocabulary.value)
+    settings = settings.planned(vocabulary.why, vocab_size=vocabulary.value)
     bytes_per_token = rules.bytes_per_token(text, settings["vocab_size"])
     tokens = max(2, round(text.size / bytes_per_token))
 
@@ -185,24 +189,19 @@ def _draft_with(
         context_length=context_length, max_epochs=rules.plan_max_epochs(blocks.emb_dim)
     )
 
-    draft = Draft(
-        settings.network,
-        tokens,
-        settings["max_epochs"],
-        batch_size=settings["batch_size"],
-        why={"vocab_size": vocabulary.why},
-    )
-    return _with_batch(draft, machine, settings, batch_divisor)
+    draft = Draft(settings, settings.network, tokens)
+    return _with_batch(draft, machine, batch_divisor)
 
 
 # Batch and steps
 
 
-def _with_batch(draft: Draft, machine: Machine, settings: Settings, divisor: int) -> Draft:
+def _with_batch(draft: Draft, machine: Machine, divisor: int) -> Draft:
     """The draft with the smallest batch with which there are not too many steps: up to a point many
     small steps teach more than a few large ones."""
+    settings = draft.settings
     if not settings.is_open("batch_size"):
-        return replace(draft, steps=count_steps(draft, machine, settings))
+        return replace(draft, steps=count_steps(draft, machine))
 
     usual_sizes: tuple[int, ...] = rules.BATCH_SIZES
     why = f", the fewest, because there are no more than {rules.MANY_STEPS:,} steps"
@@ -213,26 +212,29 @@ def _with_batch(draft: Draft, machine: Machine, settings: Settings, divisor: int
     for usual_size in usual_sizes:
         # For longer windows there are fewer. Processes share a batch evenly.
         of_a_process = math.ceil(usual_size / (machine.processes * divisor))
-        draft = replace(draft, batch_size=of_a_process * machine.processes)
-        steps = count_steps(draft, machine, settings)
-        draft = replace(draft, steps=steps, why={**draft.why, "batch_size": why})
+        batch_size = of_a_process * machine.processes
+        with_batch = settings.planned(why, batch_size=batch_size)
+        draft = replace(draft, settings=with_batch)
+        steps = count_steps(draft, machine)
+        draft = replace(draft, steps=steps)
         if steps.number <= rules.MANY_STEPS:
             return draft
         many = f"{rules.MANY_STEPS:,} steps: {rough(steps.number)}"
-        why = f", because {draft.batch_size} would make more than {many}"
+        why = f", because {batch_size} would make more than {many}"
     return draft
 
 
-def count_steps(draft: Draft, machine: Machine, settings: Settings) -> Steps:
+def count_steps(draft: Draft, machine: Machine) -> Steps:
     """As many steps as are given, or as the time and the epochs allow."""
-    tokens_a_step = draft.batch_size * draft.model.context_length
+    settings = draft.settings
+    tokens_a_step = settings["batch_size"] * draft.model.context_length
     seconds_a_step = machine.seconds(draft.model, tokens_a_step)
     steps = settings["steps"]
     if steps is not None:
         return Steps(steps, steps * seconds_a_step, ends_early=False)
 
     steps_in_time = max(training_seconds(settings["minutes"]) / seconds_a_step, 1.0)
-    steps_in_epochs = draft.max_epochs * draft.tokens / tokens_a_step
+    steps_in_epochs = settings["max_epochs"] * draft.tokens / tokens_a_step
     number = max(round(min(steps_in_time, steps_in_epochs)), 1)
     return Steps(number, number * seconds_a_step, ends_early=steps_in_epochs < steps_in_time)
 

@@ -16,7 +16,7 @@ from ..data.batches import Dataset
 from ..model import flops_per_token
 from ..training.messages import duration
 from . import rules
-from .draft import Draft, choose_draft, count_steps
+from .draft import choose_draft, count_steps
 from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import Machine
 from .text_stats import TextStats
@@ -39,6 +39,8 @@ class Planned:
 
     # What to expect, roughly
     tokens: int  # of the training text
+    epochs: float  # how often it is read
+    trained_tokens: int  # in all steps together
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
     ends_early: bool  # whether the epochs are over before the time is
@@ -62,17 +64,6 @@ class Planned:
     def model(self) -> GPTConfig:
         """The network."""
         return self.settings.network
-
-    @property
-    def trained_tokens(self) -> int:
-        """Tokens in all steps together."""
-        of_a_step: int = self.settings["batch_size"] * self.settings["context_length"]
-        return self.steps * of_a_step
-
-    @property
-    def epochs(self) -> float:
-        """How often the text is read."""
-        return self.trained_tokens / self.tokens
 
     def with_tokens(self, dataset: Dataset) -> "Planned":
         """The plan fitted to the tokens of the text, whose number it had to guess: all is planned
@@ -159,9 +150,8 @@ def plan(
         settings = tuned(settings, text, start)  # what this plans, nothing below plans again
 
     longest = None if start is None else start.context_length
-    draft, why_no_larger = choose_draft(text, machine, settings, longest)
-    settings = _with_draft(settings, draft, why_no_larger)
-    settings = _regularised(settings, draft.epochs, text)
+    draft = choose_draft(text, machine, settings, longest)
+    settings = _regularised(draft.settings, draft.epochs, text)
 
     model = settings.network
     is_pretrained = settings["init"] is not None
@@ -171,7 +161,7 @@ def plan(
         interpolate=is_pretrained,
         warmup_context=rules.plan_warmup_context(model, is_pretrained),
         num_evals=_plan_num_evals(text, model, machine, settings),
-        num_workers=min(machine.num_workers, draft.batch_size),
+        num_workers=min(machine.num_workers, settings["batch_size"]),
         max_characters=rules.plan_max_characters(text.size, bytes_to_read),
     )
     # Of what was asked for: "auto" stands for one of them.
@@ -179,11 +169,11 @@ def plan(
     settings = settings.with_values("planned", where)
 
     forecast_by = forecast_by or machine
-    steps = count_steps(draft, forecast_by, settings)
+    steps = count_steps(draft, forecast_by)
     if settings["lesson"]:  # it is as many steps long as the plan says, however long they take
         settings = settings.with_values("planned", {"steps": steps.number})
 
-    trained_tokens = replace(draft, steps=steps).trained_tokens
+    draft = replace(draft, steps=steps)
     return Planned(
         settings,
         asked,
@@ -191,26 +181,13 @@ def plan(
         text,
         forecast_by,
         tokens=draft.tokens,
+        epochs=draft.epochs,
+        trained_tokens=draft.trained_tokens,
         steps=steps.number,
         seconds=steps.seconds,
         ends_early=steps.ends_early,
-        bits_per_byte=expected_after_tokens(trained_tokens, text, model, settings["init"]),
+        bits_per_byte=expected_after_tokens(draft.trained_tokens, text, model, settings["init"]),
     )
-
-
-def _with_draft(settings: Settings, draft: Draft, why_no_larger: str) -> Settings:
-    """The settings with the model, the batch and the epochs of a draft."""
-    model = draft.model
-    settings = settings.planned(why_no_larger, emb_dim=model.emb_dim, num_layers=model.num_layers)
-    settings = settings.planned(num_heads=model.num_heads, max_epochs=draft.max_epochs)
-    chosen = {
-        "vocab_size": model.vocab_size,
-        "context_length": model.context_length,
-        "batch_size": draft.batch_size,
-    }
-    for name, value in chosen.items():
-        settings = settings.planned(draft.why.get(name, ""), **{name: value})
-    return settings
 
 
 def _regularised(settings: Settings, epochs: float, text: TextStats) -> Settings:

@@ -244,7 +244,8 @@ def device_of_rank(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
 
     device = find_device(name)
-    if (problem := why_wrong(device)) is not None:
+    problem = None if device.type == "cpu" else why_wrong(device)
+    if problem is not None:
         _say_once(f"{name} computes wrongly here: {problem}; --device cpu would not")
     if world_size() == 1 or device.type == "cpu":
         return device
