@@ -75,8 +75,8 @@ def choose_draft(
             break
         chosen = larger
 
-    size = {"emb_dim": chosen.model.emb_dim, "num_layers": chosen.model.num_layers}
-    planned = {name: value for name, value in size.items() if settings.is_open(name)}
+    shape = {"emb_dim": chosen.model.emb_dim, "num_layers": chosen.model.num_layers}
+    planned = {name: value for name, value in shape.items() if settings.is_open(name)}
     return replace(chosen, settings=chosen.settings.with_values("planned", planned, why))
 
 
