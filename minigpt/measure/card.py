@@ -18,7 +18,7 @@ from ..data.readers.document import title
 from ..interop.hub import PREFIX
 from ..runs.base import BASE, is_base
 from ..runs.find import beginning
-from ..runs.folder import COUNTING, METRICS, kept_row, read_metrics, read_plan
+from ..runs.folder import COUNTING_BITS, METRICS, kept_row, read_metrics, read_plan
 from ..runs.found import FoundModel
 from ..system.platforms import quote
 from ..system.shown import in_utf8, plural
@@ -121,7 +121,7 @@ def _quality(found: FoundModel) -> str:
         "|---|---|",
         f"| this model | {kept_row(rows)['val_bits_per_byte']:.3f} |",
     ]
-    counting = rows[-1].get(COUNTING)
+    counting = rows[-1].get(COUNTING_BITS)
     if counting is not None:
         lines.append(f"| counting which token follows which four | {counting:.3f} |")
     return "\n".join(lines)

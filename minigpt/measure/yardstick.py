@@ -4,7 +4,7 @@ once, while the model trains."""
 from typing import Any
 
 from ..data.counting import fit_in_time
-from ..runs.folder import COUNTING
+from ..runs.folder import COUNTING_BITS
 from ..training.callbacks import Training
 
 _AT = 0.05  # of the training: the first step does not wait for it
@@ -44,5 +44,5 @@ class Counting:
         counting = fit_in_time(trainer.dataset.train, trainer.vocab_size, seconds)
 
         windows = trainer.batches.validation(trainer.state.eval_tokens)
-        figures[COUNTING] = counting.bits_per_byte(windows, trainer.byte_lengths.numpy())
+        figures[COUNTING_BITS] = counting.bits_per_byte(windows, trainer.byte_lengths.numpy())
         figures["counted_tokens"] = counting.tokens

@@ -9,7 +9,7 @@ from .. import UserError
 from ..config import GPT_NAME
 from ..data.dialogue import MANNER
 from ..generation.talk import read_talk
-from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS, kept_steps, listed
+from ..runs.folder import COUNTING_BITS, INTERPOLATION, WEIGHTS, kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..system.commands import command, started_as
 from ..system.platforms import quote, quote_path
@@ -47,7 +47,7 @@ def say_result(trainer: "Trainer") -> None:
         _say_kept(folder)
 
     is_better = True
-    counting = trainer.figures.get(COUNTING)
+    counting = trainer.figures.get(COUNTING_BITS)
     if counting is not None:
         is_better = best < counting
         say(beside_counting(best, counting, trainer.figures["counted_tokens"], text_length))

@@ -42,10 +42,10 @@ LOCK = ".lock"  # held by the training, from its beginning to its end
 WANDB = "wandb"  # a folder that --log wandb writes where it is offline
 JOURNAL = "journal"  # a folder, which holds
 STATE = "state.json"  # what a training does
-TEXTS = "samples.jsonl"  # what the model writes, from before its first step on
+SAMPLES = "samples.jsonl"  # what the model writes, from before its first step on
 COPIED = "copied.json"  # how much of what it writes at the end is in its text word for word
 STOP = "stop"  # whoever makes this file ends the training
-JOURNAL_FILES = (STATE, TEXTS, COPIED, STOP)
+JOURNAL_FILES = (STATE, SAMPLES, COPIED, STOP)
 JOB = "job.json"  # and what the studio adds: what a run is to learn, and for how long;
 LOG = "log.txt"  # what the training prints
 STUDIO_FILES = (JOB, LOG)
@@ -61,7 +61,7 @@ _FORMAT = 9  # of config.json: another number whenever what a run holds changes 
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
-COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
+COUNTING_BITS = "counting_bits_per_byte"  # what counting gives; older runs do not have it
 EXPECTED = "expected_bits_per_byte"  # where such trainings usually end; not in the rows of a file
 NEARLY = 0.005  # the part by which a loss may be above the lowest one
 INTERPOLATION = "interpolation"  # how far the kept weights lie from the first ones
@@ -181,7 +181,7 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
     rows = []
     for row in read_lines(path):
         with contextlib.suppress(TypeError, LookupError, OverflowError):
-            figures = [row[name] for name in names] + [row.get(COUNTING, 0.0)]
+            figures = [row[name] for name in names] + [row.get(COUNTING_BITS, 0.0)]
             if all(map(math.isfinite, figures)):
                 rows.append(row)
     return rows

@@ -16,7 +16,7 @@ from typing import Any, Self
 from ..system.atomic import write_text
 from ..system.errors import kind_of_error
 from ..system.json_objects import lines_of, read_object, to_json
-from .folder import AT_ONCE, JOURNAL, STATE, STOP, TEXTS, has_checkpoint
+from .folder import AT_ONCE, JOURNAL, SAMPLES, STATE, STOP, has_checkpoint
 from .making import locked
 from .state import ENDS, read_texts
 
@@ -129,7 +129,7 @@ class Journal:
 
     def drop_texts_after(self, step: int) -> None:
         """Leave only the rows of samples.jsonl up to a step, to which a training has gone back."""
-        path = self._folder / TEXTS
+        path = self._folder / SAMPLES
         kept = [row for row in read_texts(self._run) if row["step"] <= step]
         with contextlib.suppress(OSError):
             if path.exists():
@@ -139,7 +139,7 @@ class Journal:
         """Write what is not in the files yet; of the rows a part, if the disk becomes full."""
         with self._writing:
             if self._rows:
-                path = self._folder / TEXTS
+                path = self._folder / SAMPLES
                 with contextlib.suppress(OSError), open(path, "ab", buffering=0) as file:
                     self._rows = self._rows[file.write(self._rows) :]
 

@@ -17,7 +17,7 @@ from ..system.shown import plural
 from .folder import (
     CHECKPOINT,
     CONFIG,
-    COUNTING,
+    COUNTING_BITS,
     LAST,
     PREVIOUS,
     WEIGHTS,
@@ -53,7 +53,7 @@ class Run(SystemPath):
             "network": read_network(self / WEIGHTS),
             "parameters": count_weights(self / WEIGHTS),
             "bits_per_byte": facts.bits_per_byte,
-            COUNTING: facts.evaluation.get(COUNTING),
+            COUNTING_BITS: facts.evaluation.get(COUNTING_BITS),
             "written": time.strftime("%Y-%m-%d %H:%M", written),
             "finished": facts.is_finished,
             "kept": self.kept(),
@@ -71,7 +71,7 @@ class Run(SystemPath):
 
         bits = about["bits_per_byte"]
         loss = "not evaluated" if bits is None else f"{bits:.3f} bits/byte"
-        counting = about[COUNTING]
+        counting = about[COUNTING_BITS]
         if counting is not None:
             loss += f" (counting {counting:.3f})"
 

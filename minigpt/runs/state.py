@@ -33,9 +33,9 @@ from .folder import (
     METRICS,
     PLAN,
     PREVIOUS,
+    SAMPLES,
     STATE,
     STOP,
-    TEXTS,
     WEIGHTS,
     has_checkpoint,
     kept_row,
@@ -299,7 +299,7 @@ def last_line(run: Path) -> str:
 
 def read_texts(run: Path) -> list[dict[str, Any]]:
     """The rows of samples.jsonl in a run's journal, those that are whole."""
-    return [row for row in read_lines(run / JOURNAL / TEXTS) if {"step", "text"} <= row.keys()]
+    return [row for row in read_lines(run / JOURNAL / SAMPLES) if {"step", "text"} <= row.keys()]
 
 
 def texts_of_evaluations(run: Path) -> dict[int, str]:

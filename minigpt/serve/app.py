@@ -1,6 +1,6 @@
 """The server: `make_api_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
 checked (`Api.check`) and read (`requests.py`); the texts that it asks for wait in the queue of
-`batch.py`, and what is written of them is sent as `answers.py` words it.
+`batch.py`, and `sending.py` sends what is written of them, as `answers.py` words it.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn import Server
@@ -35,10 +34,11 @@ from ..data.readers.encoding import FALLBACK
 from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel
-from .answers import Answer, TextPiece, event
+from .answers import Answer
 from .batch import GRACE, Batch, Job
 from .connections import listen, make_server
 from .requests import ApiError, Order, read_bias, read_order, read_prompts
+from .sending import TextsResponse
 from .settings import ServeConfig, as_browsers_send, host_name
 
 BODY = 1 << 20  # bytes of a request; its head may have 16 KB, h11 sees to that
@@ -171,7 +171,8 @@ class Api:
                 self._names[f"{name}:{speaker}"] = speaker
 
     async def check(self, act: Any, request: Request) -> Response:
-        """Do something for a request, unless it is refused."""
+        """Do something for a request, unless it is refused: by its host or key here, as another
+        site's by its kind of body (`_read_body`)."""
         # A web page may have given this machine another name (DNS rebinding).
         host = host_name(request.headers.get("host", ""))
         if self._config.is_local and host not in self._hosts:
@@ -250,6 +251,8 @@ class Api:
 
 
 async def _read_body(request: Request) -> bytes:
+    """The body of a request. Another site's page could send one unasked if it were a form or plain
+    text; for JSON the browser asks first, and is told no (`CORSMiddleware`, see --cors-origin)."""
     kind = request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
         raise ApiError(415, "The body must be sent as application/json.")
@@ -268,63 +271,6 @@ def _parse(sent: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ApiError(400, "The body must be a JSON object.")
     return found
-
-
-class TextsResponse(StreamingResponse):
-    """The texts of a job, sent as they are written, or as one object when all have ended."""
-
-    def __init__(self, job: Job, answer: Answer):
-        self._job = job
-        self._answer = answer
-        kind = "text/event-stream" if job.order.stream else "application/json"
-        super().__init__((), media_type=kind)  # `stream_response` gets the body
-
-    async def __call__(self, *asgi: Any) -> None:
-        """Send the answer. When all is sent, or the client has left, its texts need not go on."""
-        try:
-            await super().__call__(*asgi)
-        finally:
-            self._job.is_over = True
-
-    async def stream_response(self, send: Any) -> None:
-        """Send status and body. A whole answer is waited for first: an error has another status."""
-        if self._job.order.stream:
-            self.body_iterator = self._events()
-        else:
-            self.body_iterator = _one(await self._whole())
-        await super().stream_response(send)
-
-    async def _whole(self) -> str:
-        """The body of an answer in one piece; an ApiError if there is none."""
-        pieces: list[list[TextPiece]] = [[] for _ in self._job.texts]
-        async for news in self._news():
-            for i, more in news.items():
-                pieces[i] += more
-        return self._answer.whole(pieces)
-
-    async def _events(self) -> AsyncIterator[str]:
-        """The body of a stream, some events at a time."""
-        yield self._answer.beginning()
-        try:
-            async for news in self._news():
-                yield self._answer.events(news)
-        except ApiError as error:
-            yield event(error.content())
-            return
-        yield self._answer.ending()
-
-    async def _news(self) -> AsyncIterator[dict[int, list[TextPiece]]]:
-        """The next pieces of the texts that have some, until all have ended. An ApiError is
-        raised."""
-        unfinished = len(self._job.texts)
-        while unfinished:
-            news = await self._job.next_pieces()
-            unfinished -= sum(pieces[-1].stop_reason is not None for pieces in news.values())
-            yield news
-
-
-async def _one(part: str) -> AsyncIterator[str]:
-    yield part
 
 
 async def refuse(request: Request, error: Exception) -> Response:

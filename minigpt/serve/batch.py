@@ -33,8 +33,8 @@ _SEND_EVERY = 0.05  # seconds; to send a token takes longer than to write it
 class Job:
     """A request: `n` texts for each prompt, a text with its token ids.
 
-    ``is_over`` says that nobody waits for more. The event loop and the thread both set it; neither
-    ever takes it back.
+    ``is_unwanted`` says that nobody waits for more, as when the client has left. The event loop and
+    the thread both set it; neither ever takes it back.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Job:
         ]
         self.news = asyncio.Event()  # some of its texts have pieces, or there is an error
         self.error: ApiError | None = None
-        self.is_over = False
+        self.is_unwanted = False
 
     async def next_pieces(self) -> dict[int, list[TextPiece]]:
         """Wait for pieces, and take them, by the index of their text; the ApiError if it ended
@@ -87,7 +87,7 @@ class Text:
 
     @property
     def is_over(self) -> bool:
-        return self.has_ended or self.job.is_over
+        return self.has_ended or self.job.is_unwanted
 
     def take(self) -> list[TextPiece]:
         """The pieces so far, in the event loop, while the thread may add others."""
@@ -344,7 +344,7 @@ class Batch:
 
     def _fail(self, job: Job, error: ApiError) -> None:
         job.error = error
-        job.is_over = True
+        job.is_unwanted = True
         self._told.add(job)
 
     def _give_up(self) -> None:

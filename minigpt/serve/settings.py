@@ -11,7 +11,7 @@ from ..config import Checked, Count, Limits, Positive, setting
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")  # of messages in a chat
 
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")  # the names of this machine
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 _HOST = re.compile(r"(\[[\da-fA-F:.]+\]|[^\s/:@\[\]]+)(:\d+)?")
 
@@ -70,7 +70,7 @@ class ServeConfig(Checked):
     @property
     def hosts(self) -> set[str]:
         """The names of this machine that a request may address, as :func:`host_name` has them."""
-        return {host_name(name) for name in (*_LOOPBACK, self.host, *self.allowed_host)}
+        return {host_name(name) for name in (*LOOPBACK, self.host, *self.allowed_host)}
 
 
 def host_name(address: str) -> str:

@@ -20,9 +20,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..serve.settings import LOOPBACK
+
 KEY_HEADER = "x-studio-key"
-KINDS = ("application/json", "application/octet-stream")  # no form can send them
-_NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine
+CONTENT_TYPES = ("application/json", "application/octet-stream")  # no form can send them
 _USUAL_PORT = 80  # of http
 _OPEN = "/api/enter"  # the one path behind /api that needs no login
 _MOST_LOGINS = 32
@@ -118,9 +119,9 @@ class Guard:
     def __init__(self, app: ASGIApp, logins: Logins, port: int):
         self._app = app
         self._logins = logins
-        self._hosts = {f"{name}:{port}" for name in _NAMES}
+        self._hosts = {f"{name}:{port}" for name in LOOPBACK}
         if port == _USUAL_PORT:  # which browsers leave out
-            self._hosts.update(_NAMES)
+            self._hosts.update(LOOPBACK)
         self._cookie = cookie_name(port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,8 +163,8 @@ class Guard:
             return 405, "The studio knows GET and POST."
         if scope["method"] == "POST":
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind not in KINDS:
-                return 415, f"The body must be sent as {' or '.join(KINDS)}."
+            if kind not in CONTENT_TYPES:
+                return 415, f"The body must be sent as {' or '.join(CONTENT_TYPES)}."
 
         if is_api and scope["path"] != _OPEN:
             login = self._logins.find(self._sent_cookie(headers), headers.get(KEY_HEADER, ""))

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from .. import UserError
 from ..config import EARLY_UNTIL, TrainConfig, check_log
 from ..runs.folder import (
-    COUNTING,
+    COUNTING_BITS,
     EXPECTED,
     FIGURES_OF_A_STEP,
     INTERPOLATION,
@@ -43,7 +43,7 @@ SECONDS = 1.0  # at least, from one writing of steps.jsonl to the next
 _OF_A_STEP = (*FIGURES_OF_A_STEP, "done", "tokens_per_second")
 _OF_AN_EVALUATION = (
     "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
-    "val_right", COUNTING, INTERPOLATION, "tokens_per_second", "done",
+    "val_right", COUNTING_BITS, INTERPOLATION, "tokens_per_second", "done",
 )  # fmt: skip
 _BETWEEN = 10.0  # seconds from one picture to the next; drawing one takes 0.1
 _CAPTION = (
@@ -182,7 +182,7 @@ class Picture:
         if not is_last and time.monotonic() - self._drawn < _BETWEEN:
             return
         self._drawn = time.monotonic()
-        marks = {"expected": figures.get(EXPECTED), "counting": figures.get(COUNTING)}
+        marks = {"expected": figures.get(EXPECTED), "counting": figures.get(COUNTING_BITS)}
         trainer.folder.write("the picture", partial(draw_losses, marks=marks))
 
 

@@ -12,7 +12,7 @@ import pytest
 from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
-from minigpt.runs.folder import JOURNAL, TEXTS
+from minigpt.runs.folder import JOURNAL, SAMPLES
 from minigpt.runs.found import FoundModel
 from minigpt.system.json_objects import lines_of
 from minigpt.tokenizer import Tokenizer, make_tokenizer
@@ -42,7 +42,7 @@ def write_samples(folder: Path, texts: dict[int, str]) -> None:
     """What the model of a run wrote after its evaluations, by step."""
     rows = [{"step": step, "is_evaluation": True, "text": texts[step]} for step in texts]
     (folder / JOURNAL).mkdir(exist_ok=True)
-    (folder / JOURNAL / TEXTS).write_text(lines_of(rows))
+    (folder / JOURNAL / SAMPLES).write_text(lines_of(rows))
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from minigpt.cli import main
 from minigpt.recipe import samples
 from minigpt.runs import journal as journal_module
 from minigpt.runs.delete import runs_to_delete
-from minigpt.runs.folder import COPIED, JOURNAL, STATE, STEPS, STOP, TEXTS, WEIGHTS
+from minigpt.runs.folder import COPIED, JOURNAL, SAMPLES, STATE, STEPS, STOP, WEIGHTS
 from minigpt.runs.journal import Journal
 from minigpt.runs.making import locked
 from minigpt.runs.state import (
@@ -512,7 +512,7 @@ def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplac
     run = train_tiny()
     shutil.copytree(run, "runs/other")
     keep_copied(run, {"share": 0.0})  # and what a process leaves that is killed while it writes
-    for name in (TEXTS, COPIED):
+    for name in (SAMPLES, COPIED):
         (run / JOURNAL / unfinished_name(name)).touch()
     with runs_to_delete([run]) as (remains,):
         assert remains.others == []

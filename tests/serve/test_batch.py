@@ -180,7 +180,7 @@ def test_a_request_that_waited_too_long_is_told_so(writer: Writer) -> None:
         waiting.deadline -= 101
         batch.step()
         assert waiting.error is not None and waiting.error.status == 503
-        assert waiting.is_over and not batch.waiting and not running.is_over
+        assert waiting.is_unwanted and not batch.waiting and not running.is_unwanted
         running.deadline -= 101
         batch.step()
         assert pieces(running)[-1].stop_reason == "length" and len(drawn(running)) < 10
@@ -232,15 +232,15 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
         asked = 0
 
         @property
-        def is_over(self) -> bool:
+        def is_unwanted(self) -> bool:
             before = self.__dict__.get("left", False)
             self.asked += 1
             if self.asked == 3:  # the client leaves as soon as the thread has looked
                 self.__dict__["left"] = True
             return before
 
-        @is_over.setter
-        def is_over(self, value: bool) -> None:
+        @is_unwanted.setter
+        def is_unwanted(self, value: bool) -> None:
             self.__dict__["left"] = value
 
     def check() -> None:
@@ -254,7 +254,7 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
             for _ in range(9):
                 if batch.waiting or batch.rows:
                     batch.step()
-            assert not batch.rows and leaving.is_over
+            assert not batch.rows and leaving.is_unwanted
 
     by_hand(check)
 
@@ -268,7 +268,7 @@ def test_who_left_while_it_waited_takes_no_room(writer: Writer) -> None:
         batch.submit(left)
         with pytest.raises(ApiError, match="Too many texts are waiting"):
             batch.submit(a_job(writer))
-        left.is_over = True
+        left.is_unwanted = True
         batch.step()
         batch.submit(a_job(writer, 2))
         assert not any(text.pieces for text in left.texts)
@@ -291,7 +291,7 @@ def test_a_prompt_is_read_no_further_when_nobody_waits_for_it(
             batch.step()
             assert batch.reading is not None and batch.reading.job == job
             if leaves:
-                job.is_over = True
+                job.is_unwanted = True
             else:
                 job.deadline -= 101
             batch.step()

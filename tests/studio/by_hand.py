@@ -16,10 +16,10 @@ from minigpt.runs.folder import (
     LOCK,
     LOG,
     METRICS,
+    SAMPLES,
     STATE,
     STEPS,
     STOP,
-    TEXTS,
     WEIGHTS,
 )
 from minigpt.runs.weights import metadata_of
@@ -93,7 +93,7 @@ def make_run(
     if evaluations:
         (run / METRICS).write_text(lines_of(an_evaluation(n) for n in range(1, evaluations + 1)))
         write_weights(run, bits=3.0 - evaluations)
-        (run / JOURNAL / TEXTS).write_text(lines_of([a_sample(0)]))
+        (run / JOURNAL / SAMPLES).write_text(lines_of([a_sample(0)]))
     if has_checkpoint:
         (run / CHECKPOINT).mkdir(exist_ok=True)
         (run / CHECKPOINT / LAST).write_bytes(b"weights")

@@ -14,7 +14,7 @@ from minigpt.studio import settings
 from minigpt.studio.settings import checked_settings, options
 from minigpt.studio.texts import planning
 from minigpt.studio.texts.about import whole_text
-from minigpt.studio.texts.folder import SETTINGS, write_json
+from minigpt.studio.texts.folder import SETTINGS_FILE, write_json
 from minigpt.system.json_objects import read_object
 from tests.conftest import some_text
 from tests.recipe.plans import plan_of
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_each_stop_tells_what_a_training_of_so_many_minutes_plans(
     folder: Path, known_kind: None
 ) -> None:
-    write_json({"seed": 3, "emb_dim": 64}, folder / SETTINGS)
+    write_json({"seed": 3, "emb_dim": 64}, folder / SETTINGS_FILE)
     found = _plan(folder)
     assert found["problem"] is None and found["measured"] and found["share"] == 1.0
     stops = {stop["minutes"]: stop for stop in found["stops"]}
@@ -91,19 +91,19 @@ def test_with_other_settings_the_computer_is_measured_again_only_after_some_minu
 ) -> None:
     _plan(folder)
     measured = read_object(folder / "plans.json")["speeds"]
-    write_json({"seed": 1}, folder / SETTINGS)
+    write_json({"seed": 1}, folder / SETTINGS_FILE)
     monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: Speed(1e9, 1e-3))
     assert _plan(folder)["measured"]
     assert read_object(folder / "plans.json")["speeds"] == measured
 
     _age(folder)
-    write_json({"seed": 2}, folder / SETTINGS)
+    write_json({"seed": 2}, folder / SETTINGS_FILE)
     assert _plan(folder)["measured"]
     assert read_object(folder / "plans.json")["speeds"][0]["speed"]["flops"] == 1e9
 
 
 def test_the_speed_of_a_lesson_is_not_taken_for_that_of_this_computer(folder: Path) -> None:
-    write_json({"lesson": True}, folder / SETTINGS)
+    write_json({"lesson": True}, folder / SETTINGS_FILE)
     assert _plan(folder)["problem"] is None
     assert read_object(folder / "plans.json")["speeds"] == []
 
@@ -130,7 +130,7 @@ def test_settings_that_do_not_fit_are_one_clear_problem(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = dropped(tmp_path, {"my.txt": some_text(300)})
-    write_json(checked_settings(chosen), folder / SETTINGS)
+    write_json(checked_settings(chosen), folder / SETTINGS_FILE)
     found = _plan(folder)
     assert found["problem"]["kind"] == "setting" and words in found["problem"]["message"]
     assert found["stops"] == []
@@ -140,7 +140,7 @@ def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: Speed(1e8, 1.0))
-    write_json({"emb_dim": 512, "num_layers": 8, "batch_size": 8}, folder / SETTINGS)
+    write_json({"emb_dim": 512, "num_layers": 8, "batch_size": 8}, folder / SETTINGS_FILE)
     stops = _plan(folder)["stops"]
     assert [stop["problem"] is None for stop in stops] == sorted(
         stop["problem"] is None for stop in stops

@@ -11,7 +11,7 @@ import pytest
 
 from minigpt.studio.texts import reading
 from minigpt.studio.texts.about import row, whole_text
-from minigpt.studio.texts.folder import SETTINGS, write_json
+from minigpt.studio.texts.folder import SETTINGS_FILE, write_json
 from tests.conftest import some_text, unix_only
 from tests.data.chats.made import some_chat
 from tests.data.readers.made import epub, p, word, zipped
@@ -139,18 +139,18 @@ def test_a_text_is_read_again_only_if_it_or_a_setting_of_reading_changes(tmp_pat
     folder = dropped(tmp_path, {"chat.txt": some_chat(300)})
     assert _read(folder)["is_dialogue"]
     written = (folder / "reading.json").stat().st_mtime_ns
-    write_json({"learning_rate": 0.01}, folder / SETTINGS)
+    write_json({"learning_rate": 0.01}, folder / SETTINGS_FILE)
     _read(folder)
     assert (folder / "reading.json").stat().st_mtime_ns == written
 
-    write_json({"plain": True}, folder / SETTINGS)
+    write_json({"plain": True}, folder / SETTINGS_FILE)
     assert whole_text(folder)["reading"] is None
     assert not _read(folder)["is_dialogue"]
 
 
 def test_a_wrong_setting_is_one_clear_problem(tmp_path: Path) -> None:
     folder = dropped(tmp_path, {"a.txt": some_text(300)})
-    write_json({"text_field": "body"}, folder / SETTINGS)
+    write_json({"text_field": "body"}, folder / SETTINGS_FILE)
     problem = _read(folder)["problem"]
     assert problem["kind"] == "setting" and problem["message"].startswith("text_field body is for")
 

@@ -136,7 +136,7 @@ def test_a_run_that_was_stopped_before_its_first_step_is_shown(
     (run / STEPS).touch()
     write_weights(run, bits=math.inf)  # nothing was evaluated
     (found,) = window.get("/api/state").json["runs"]
-    assert (found["state"], found["bits"], found["has_page"]) == ("stopped", None, True)
+    assert (found["state"], found["bits"], found["has_learned"]) == ("stopped", None, True)
     assert window.get("/api/runs/diary").json["run"] == found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from minigpt.runs import state as state_module
-from minigpt.runs.folder import JOB, JOURNAL, METRICS, PLAN, STATE, STEPS, TEXTS, WEIGHTS
+from minigpt.runs.folder import JOB, JOURNAL, METRICS, PLAN, SAMPLES, STATE, STEPS, WEIGHTS
 from minigpt.runs.state import keep_copied
 from minigpt.studio.trainings.asking import write_job
 from minigpt.studio.trainings.shown import rows_after, told_of, told_of_all
@@ -95,7 +95,7 @@ def test_the_figures_of_a_run_are_those_of_its_files(tmp_path: Path) -> None:
     assert (found["bits"], found["letters"], found["counting_letters"]) == (2.0, 16.0, 8.0)
     assert (found["step"], found["elapsed"], found["minutes"]) == (3, 30.0, 2.0)
     assert found["parameters"] == 15
-    assert found["has_page"]
+    assert found["has_learned"]
     assert found["text"] == {name: TEXT[name] for name in ("id", "name", "size", "beginning")}
 
 
@@ -139,7 +139,7 @@ def test_what_is_not_known_yet_is_null(tmp_path: Path) -> None:
     found = told_of(make_run(tmp_path, phase="reading", is_alive=True), NOW)
     for name in ("bits", "letters", "counting_letters", "step", "parameters", "text", "ends_at"):
         assert found[name] is None
-    assert not found["has_page"]
+    assert not found["has_learned"]
 
 
 # When it ends
@@ -277,7 +277,7 @@ def test_a_reader_gets_all_rows_once(run: Path) -> None:
     assert rows_after(run, told["after"]) == {**nothing, "after": told["after"]}
 
     add(run / STEPS, a_step(4))
-    add(run / JOURNAL / TEXTS, a_sample(4))
+    add(run / JOURNAL / SAMPLES, a_sample(4))
     told = rows_after(run, told["after"])
     assert told["rows"] == {"steps": [a_step(4)], "evaluations": [], "samples": [a_sample(4)]}
     assert rows_after(run, told["after"]) == {**nothing, "after": told["after"]}

@@ -103,7 +103,7 @@ def test_a_training_outlives_the_studio_and_is_stopped_by_the_next(stopped: Path
     found = told_of(stopped)
     assert found["state"] == "stopped"
     assert found["problem"] is None
-    assert found["has_page"]
+    assert found["has_learned"]
     assert found["bits"] > 0
 
 

@@ -1,4 +1,4 @@
-// The model as the page knows it: what the file says of it, and the worker that runs it.
+// What the page's file holds, read once: its words and the model; and the worker that runs the model.
 
 import { addStrings, string } from "../../web/strings.js";
 import { Dialogue } from "../model/dialogue.js";

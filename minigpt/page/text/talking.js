@@ -1,5 +1,5 @@
 // What is done in a talk: say something, let somebody speak, say an earlier turn otherwise, begin anew. What was said so
-// far is the text on view; each of these makes a new version of it.
+// far is the text on view; each of these makes a new version of it, and `writing.js` writes the answer.
 
 import { cleanText } from "../model/dialogue.js";
 import { dialogue, model } from "./client.js";

@@ -25,9 +25,9 @@ from ..settings import reading_fields
 ABOUT = "text.json"
 FILES = "files"
 NAMES = "names.jsonl"
-SETTINGS = "settings.json"
-READING = "reading.json"
-PLANS = "plans.json"
+SETTINGS_FILE = "settings.json"
+READING_FILE = "reading.json"
+PLANS_FILE = "plans.json"
 WORKING = ".working"  # locked while a program reads or plans
 
 _FOLDER_MODE = 0o700
@@ -74,7 +74,7 @@ def kept_files(folder: Path) -> list[Path]:
 
 def chosen_settings(folder: Path) -> dict[str, Any]:
     """The settings that somebody chose, by their names."""
-    return read_object(folder / SETTINGS)
+    return read_object(folder / SETTINGS_FILE)
 
 
 # What a reading or plans were made of: they are made again when it changes
@@ -109,13 +109,13 @@ def plans_of(folder: Path) -> dict[str, Any]:
 
 def reading_now(folder: Path) -> dict[str, Any] | None:
     """What reading.json holds; None if it is of other files or settings than there are now."""
-    found = read_object(folder / READING)
+    found = read_object(folder / READING_FILE)
     return found if found.get("of") == reading_of(folder) else None
 
 
 def plans_now(folder: Path) -> dict[str, Any] | None:
     """What plans.json holds; None if it is for other files or settings than there are now."""
-    found = read_object(folder / PLANS)
+    found = read_object(folder / PLANS_FILE)
     return found if found.get("of") == plans_of(folder) else None
 
 

@@ -42,7 +42,7 @@ from ...system.json_objects import read_object
 from .. import settings
 from .folder import (
     FILES,
-    PLANS,
+    PLANS_FILE,
     WORKING,
     chosen_settings,
     is_done,
@@ -67,13 +67,13 @@ def write_plans(folder: Path) -> None:
     """Write plans.json for a text, unless that has been done."""
     with FileLock(folder / WORKING):
         of = plans_of(folder)
-        if not is_done(folder / PLANS, of):
+        if not is_done(folder / PLANS_FILE, of):
             _write_plans(folder, of)
 
 
 def _write_plans(folder: Path, of: Found) -> None:
     """Write what to expect, piece by piece."""
-    path = folder / PLANS
+    path = folder / PLANS_FILE
     speeds = read_object(path).get("speeds", [])
     found: Found = {
         "of": of,
@@ -208,7 +208,7 @@ class _StoredSpeeds:
         """Each speed with its device and precision, and when it was measured, in seconds since
         1970."""
         stored = []
-        for path in self._root.glob(f"texts/*/{PLANS}"):
+        for path in self._root.glob(f"texts/*/{PLANS_FILE}"):
             stored += read_object(path).get("speeds", [])
         for path in self._root.glob(f"runs/*/{PLAN}"):
             plan = read_object(path)

@@ -39,7 +39,7 @@ from ...devices.memory import is_out_of_memory
 from ...system.platforms import is_windows
 from .. import settings
 from .folder import (
-    READING,
+    READING_FILE,
     WORKING,
     chosen_settings,
     is_done,
@@ -75,7 +75,7 @@ def read(folder: Path, progress: "_Progress | None" = None) -> None:
     """Read the files of a text, unless that has been done; reading.json then has what was found."""
     with FileLock(folder / WORKING):
         of = reading_of(folder)
-        if not is_done(folder / READING, of):
+        if not is_done(folder / READING_FILE, of):
             _read(folder, of, progress or _Progress(folder))
 
 
@@ -116,7 +116,7 @@ def _end_in_time(progress: "_Progress") -> None:
 
 def _read(folder: Path, of: Found, progress: "_Progress") -> None:
     """Read the files and write what was found."""
-    path = folder / READING
+    path = folder / READING_FILE
     write_json(_nothing(of), path)
     try:
         write_json(_found(folder, of, progress), path)
@@ -179,7 +179,7 @@ class _Progress:
         if time.monotonic() < self._next:
             return
         now = {"at": file.name, "share": round(share, 3)}
-        write_json(self._found | now, self._folder / READING)
+        write_json(self._found | now, self._folder / READING_FILE)
         self._next = time.monotonic() + _SECONDS_BETWEEN
 
     def fail(self, kind: str, reason: str) -> None:
@@ -190,7 +190,7 @@ class _Progress:
         why = {"name": name, "kind": kind, "message": f"{name} {reason}. Remove it."}
         if self._file is not None:
             found["left_out"].append(why)
-        write_json(found | {"is_done": True, "problem": why}, self._folder / READING)
+        write_json(found | {"is_done": True, "problem": why}, self._folder / READING_FILE)
 
 
 # What was left out

@@ -19,7 +19,7 @@ from ..context import Studio, studio_of
 from ..trainings.shown import WAITING
 from . import upload
 from .about import whole_text
-from .folder import PLANS, READING, SETTINGS, write_json
+from .folder import PLANS_FILE, READING_FILE, SETTINGS_FILE, write_json
 
 
 def _folder(request: Request) -> Path:
@@ -36,7 +36,7 @@ async def create(request: Request) -> Response:
     def make() -> str:
         workspace = studio.workspace
         folder = upload.create_tales(workspace) if are_tales else upload.create(workspace)
-        write_json(studio.checked_settings({}), folder / SETTINGS)
+        write_json(studio.checked_settings({}), folder / SETTINGS_FILE)
         return folder.name
 
     return JSONAnswer({"id": await run_in_threadpool(make)}, 201)
@@ -85,7 +85,7 @@ async def read(request: Request) -> Response:
     folder = _folder(request)
 
     def begin() -> None:
-        _forget_problem(folder / READING)
+        _forget_problem(folder / READING_FILE)
         studio_of(request).text_work.keep_going(folder)
 
     await run_in_threadpool(begin)
@@ -105,8 +105,8 @@ async def choose_settings(request: Request) -> Response:
         work = studio_of(request).text_work
         work.stop(folder)
         if chosen is not None:
-            write_json(chosen, folder / SETTINGS)
-        _forget_problem(folder / PLANS)
+            write_json(chosen, folder / SETTINGS_FILE)
+        _forget_problem(folder / PLANS_FILE)
         work.keep_going(folder)
 
     await run_in_threadpool(begin)

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..children import Children, end_child
 from .folder import (
-    PLANS,
-    READING,
+    PLANS_FILE,
+    READING_FILE,
     is_done,
     is_readable,
     kept_files,
@@ -74,10 +74,10 @@ class TextWork:
     def _do(self, work: "_Work") -> None:
         folder = work.folder
         try:
-            self._run("reading", work, READING, reading_of(folder), _SECONDS_TO_READ)
+            self._run("reading", work, READING_FILE, reading_of(folder), _SECONDS_TO_READ)
             if is_readable(reading_now(folder)):
                 with self._planning:
-                    self._run("planning", work, PLANS, plans_of(folder), _SECONDS_TO_PLAN)
+                    self._run("planning", work, PLANS_FILE, plans_of(folder), _SECONDS_TO_PLAN)
         except OSError:  # the folder is gone, or the disk is full: somebody asks again
             pass
         finally:

@@ -23,13 +23,13 @@ from ...runs.base import BASE
 from ...runs.folder import (
     CONFIG,
     COPIED,
-    COUNTING,
+    COUNTING_BITS,
     JOB,
     JOURNAL,
     METRICS,
+    SAMPLES,
     STATE,
     STEPS,
-    TEXTS,
     WEIGHTS,
 )
 from ...runs.state import (
@@ -50,7 +50,7 @@ from .asking import TrainingJob, read_job
 WAITING = "waiting"
 GONE = "gone"
 
-_ROWS = {"steps": STEPS, "evaluations": METRICS, "samples": f"{JOURNAL}/{TEXTS}"}
+_ROWS = {"steps": STEPS, "evaluations": METRICS, "samples": f"{JOURNAL}/{SAMPLES}"}
 _MOST_STEPS = 1000  # of a whole curve
 _MOST_NEW_STEPS = 100  # at a time
 
@@ -77,7 +77,7 @@ _UNKNOWN: Told = {
     "is_dialogue": False,
     "begins_with_base": False,
     "speakers": [],
-    "has_page": False,
+    "has_learned": False,
     "copied": None,
     "curve": None,
 }
@@ -167,7 +167,7 @@ def _told_of(folder: Path, now: float) -> Told:
 
     minutes = _minutes(job, facts)
     elapsed = facts.seconds if is_waiting else run.elapsed(now)
-    counting = facts.evaluation.get(COUNTING)
+    counting = facts.evaluation.get(COUNTING_BITS)
     size = about["curve"]["bytes_per_letter"]
     said = facts.said
     return {
@@ -186,7 +186,7 @@ def _told_of(folder: Path, now: float) -> Told:
         "share": run.share if state in (READING, MEASURING) else None,
         "slept": run.is_active and bool(said.get("slept")),
         "problem": wrong,
-        "has_page": facts.has_learned,
+        "has_learned": facts.has_learned,
     }
 
 

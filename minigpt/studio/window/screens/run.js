@@ -70,7 +70,7 @@ function makeParts(record) {
   }
 
   function draw() {
-    const { state, has_page: canWrite } = record.run;
+    const { state, has_learned: canWrite } = record.run;
     const isDone = state === "done" && canWrite;
     const hasBegun = record.samples.length > 0 || record.steps.length > 0;
     const hasEnded = ["stopped", "died", "done"].includes(state);

@@ -66,7 +66,7 @@ export function makeClock(record, look) {
 
   /** The buttons of the state. */
   function buttonsOf(now) {
-    const { state, has_page: canWrite, problem: wrong } = record.run;
+    const { state, has_learned: canWrite, problem: wrong } = record.run;
     const told = wrong?.message && wrong.kind !== CANCELLED ? ["details"] : [];
     if (state === "waiting") return ["leave"];
     if (state === "reading" || state === "measuring") return ["cancel"];

@@ -20,7 +20,7 @@ export function makeTry(record) {
     const beginning = record.samples[0]?.beginning ?? run.text?.beginning ?? "";
     if (beginning !== "") writing.begin(beginning.split(/\s+/).slice(0, 4).join(" "));
     writing.offer();
-    writing.allow(run.has_page ? "" : string("learning.tryLater"));
+    writing.allow(run.has_learned ? "" : string("learning.tryLater"));
     facts.textContent = factsOf(record.steps.at(-1));
     facts.hidden = facts.textContent === "";
   }
