@@ -66,6 +66,25 @@ def end(run: Path, how: str = "finished") -> Path:
     )
 
 
+def test_a_stop_that_was_done_does_not_stop_whoever_goes_on_elsewhere(
+    workspace: Workspace, started: Started
+) -> None:
+    run = ask_for(workspace, "diary")
+    line = Line(workspace)
+    line.look()
+    stop(run)
+    job = read_job(run)
+    assert job is not None and job.stop == "stop"
+    line.look()
+    assert read_job(run) == job  # it is still to be stopped: its process has just begun
+
+    end(run, "stopped")
+    write_job(run, replace(job, started=a_job().started))
+    line.look()
+    after = read_job(run)
+    assert after is not None and after.stop is None
+
+
 def test_the_oldest_request_starts_and_the_others_wait_for_its_end(
     workspace: Workspace, started: Started
 ) -> None:

@@ -306,6 +306,20 @@ def test_a_file_that_was_written_anew_is_read_anew(steps: tuple[int, ...], run: 
     assert rows_after(run, told["after"])["anew"] == []
 
 
+def test_what_a_training_wrote_anew_twice_is_read_anew_by_when_it_began(run: Path) -> None:
+    """The second of two new files may have the number that the first had."""
+    after = rows_after(run, "")["after"]
+    state = json.loads((run / JOURNAL / STATE).read_text())
+    (run / JOURNAL / STATE).write_text(json.dumps({**state, "began": state["began"] + 60}))
+    with open(run / STEPS, "r+") as file:  # in its place: the number stays
+        file.write(lines_of(map(a_step, (1, 2))))
+        file.truncate()
+    add(run / STEPS, *map(a_step, (7, 8, 9)))
+    told = rows_after(run, after)
+    assert "steps" in told["anew"] and steps_of(told) == [1, 2, 7, 8, 9]
+    assert rows_after(run, told["after"])["anew"] == []
+
+
 def test_of_a_long_curve_its_beginning_and_its_end_are_kept(run: Path) -> None:
     (run / STEPS).write_text(lines_of(a_step(n) for n in range(1, 5001)))
     told = rows_after(run, "")

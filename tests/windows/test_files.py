@@ -173,7 +173,7 @@ def test_a_training_that_fails_early_leaves_nothing_and_one_that_was_killed_make
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ZeroDivisionError):
         after_step(patch, lambda step: True, lambda: 1 // 0)
-        patch.setattr("minigpt.training.folder.remove_untrained", lambda folder: None)
+        patch.setattr("minigpt.training.folder.remove_untrained", lambda folder, is_locked: None)
         train_tiny(out="run")
     assert Path("run", LOCK).exists()
     assert read_best(train_tiny(out="run") / WEIGHTS) is not None

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...runs.folder import AT_ONCE, JOURNAL, LOG, STOP
+from ...runs.state import ACTIVE
 from ..children import start_detached
 from ..workspace import Workspace
 from .asking import (
@@ -23,7 +24,7 @@ from .asking import (
     write_job,
     write_stop,
 )
-from .shown import runs_in
+from .shown import runs_in, told_of
 
 _SECONDS = 1.0  # from one look to the next
 
@@ -72,6 +73,8 @@ class Line:
             if is_busy(run):
                 is_free = False
                 _repeat_stop(run, job)
+            elif job is not None and job.stop is not None and told_of(run)["state"] not in ACTIVE:
+                write_job(run, replace(job, stop=None))  # a terminal may go on with it
         if not is_free or not waiting:
             return None
 

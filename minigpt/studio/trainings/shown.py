@@ -339,16 +339,17 @@ def rows_after(run: Path, after: str) -> Told:
     """The rows of a run after those that were told before: {"rows", "anew", "after"}.
 
     "rows" has lists of "steps", "evaluations" and "samples". "after" is the `after` of the next
-    call: how far each file was read, and which file that was; "" is before all rows. The files in
-    "anew" were written anew, as by a training that has gone back to an earlier step: these rows
-    are all of theirs, and earlier ones no longer count. Of many steps some are left out, never the
-    first and the last.
+    call: when the training began this time, how far each file was read, and which file that was; ""
+    is before all rows. The files in "anew" were written anew, as by a training that has gone back
+    to an earlier step: these rows are all of theirs, and earlier ones no longer count. Of many
+    steps some are left out, never the first and the last.
     """
-    marks = _marks(after)
+    began = _milliseconds(facts_of(run).said.get("began"))
+    began_then, marks = _marks(after)
     told: Told = {"rows": {}, "anew": [], "after": ""}
     read_to = []
     for (name, file), mark in zip(_ROWS.items(), marks, strict=True):
-        lines, new, is_anew = _lines_after(run / file, mark)
+        lines, new, is_anew = _lines_after(run / file, mark, goes_on=began == began_then)
         if name == "steps":
             is_whole = mark[1] == 0 or is_anew
             lines = _thinned(lines, _MOST_STEPS if is_whole else _MOST_NEW_STEPS)
@@ -356,30 +357,41 @@ def rows_after(run: Path, after: str) -> Told:
         if is_anew:
             told["anew"].append(name)
         read_to.append(new)
-    told["after"] = "-".join(f"{file:x}.{offset:x}" for file, offset in read_to)
+    files = (f"{file:x}.{offset:x}" for file, offset in read_to)
+    told["after"] = "-".join([f"{began:x}", *files])
     return told
 
 
-def _marks(after: str) -> list[tuple[int, int]]:
-    """Which file was read, by its number in the file system, and how far, of each of the three."""
+def _milliseconds(seconds: Any) -> int:
+    return int(1000 * seconds) if isinstance(seconds, int | float) else 0
+
+
+def _marks(after: str) -> tuple[int, list[tuple[int, int]]]:
+    """When the training began that had written the rows; and which file was read, by its number in
+    the file system, and how far, of each of the three."""
     with contextlib.suppress(ValueError):
+        began, *parts = after.split("-")
         marks = []
-        for part in after.split("-"):
+        for part in parts:
             file, offset = part.split(".")
             marks.append((int(file, 16), int(offset, 16)))
         if len(marks) == len(_ROWS) and all(offset >= 0 for _, offset in marks):
-            return marks
-    return [(0, 0)] * len(_ROWS)
+            return int(began, 16), marks
+    return 0, [(0, 0)] * len(_ROWS)
 
 
-def _lines_after(path: Path, mark: tuple[int, int]) -> tuple[list[bytes], tuple[int, int], bool]:
-    """The whole lines of a file after a mark, the mark after them, and whether it is another file
-    than the mark is of."""
+def _lines_after(
+    path: Path, mark: tuple[int, int], *, goes_on: bool
+) -> tuple[list[bytes], tuple[int, int], bool]:
+    """The whole lines of a file after a mark, the mark after them, and whether the file was written
+    anew since. A training that begins again may do so twice between two looks, and the second file
+    have the number of the first."""
     number, offset = mark
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
-            is_anew = offset > 0 and (status.st_ino != number or status.st_size < offset)
+            is_same = goes_on and status.st_ino == number and status.st_size >= offset
+            is_anew = offset > 0 and not is_same
             start = 0 if is_anew else offset
             file.seek(start)
             read = file.read()

@@ -70,7 +70,7 @@ def test_a_reader_that_never_ends_or_crashes_is_ended(
 @pytest.mark.long
 def test_too_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minigpt.data.readers.apart.MOST_MEMORY", 40 << 20)
-    file = write(tmp_path / "a.pdf", pdf([LINE]))
+    file = write(tmp_path / "a.pdf", pdf([LINE] * 20_000))
     if sys.platform == "linux":
         message = refusal(file)
         assert "too much memory" in message or "damaged" in message

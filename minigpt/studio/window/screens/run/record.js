@@ -20,12 +20,13 @@ export class Record {
 
   /** Take an answer of the studio: the run, and new rows of its files, of which some may have been written anew. */
   take({ run, rows, anew, after }) {
+    const isFirst = this.after === ""; // or the run is back, which was gone
     this.setRun(run);
     this.after = after;
     for (const [name, added] of Object.entries(rows)) {
       // The text of an evaluation has another beginning than those that are shown here.
       const shown = added.filter((row) => !row.is_evaluation);
-      this[name] = anew.includes(name) ? shown : [...this[name], ...shown];
+      this[name] = isFirst || anew.includes(name) ? shown : [...this[name], ...shown];
     }
   }
 
