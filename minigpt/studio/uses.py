@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import errno
 import json
+import logging
 import os
 import shutil
 import zipfile
@@ -33,6 +34,8 @@ from .settings import checked_sampling, options
 from .tickets import Tickets
 from .trainings.asking import read_job
 from .workspace import Workspace
+
+_log = logging.getLogger(__name__)
 
 EXPORTS = ("hf", "gguf")
 _SECONDS_TO_MAKE = 900.0  # that a file may take
@@ -162,6 +165,9 @@ class WrittenText(Response):
                 wrong = error.message
             except OSError as error:
                 wrong = error.strerror or "It could not be started."
+            except Exception as error:  # whoever waits for an end gets one
+                _log.exception("a text")
+                wrong = f"{type(error).__name__}: {error}"
         problem = None if wrong is None else {"kind": "other", "message": wrong}
         await rows.put({"end": True, "problem": problem})
 
@@ -213,7 +219,8 @@ class Making:
         """How much of what a run writes is in its text word for word. The figures are kept."""
         printed = await self._child("evaluate", "--copied", "--json", "--", self._name(run))
         figures: dict[str, Any] = json.loads(printed)
-        await run_in_threadpool(keep_copied, run, figures)
+        with contextlib.suppress(OSError):  # the run was moved meanwhile, say
+            await run_in_threadpool(keep_copied, run, figures)
         return figures
 
     def _name(self, run: Path) -> str:
