@@ -19,10 +19,6 @@ from .window import Array, TokenIds
 _SEPARATORS = ("\n", "\r", '"', "“", "”", "„", "«", "»", ":")
 _LARGEST = 1e4  # a penalty; beyond any difference of two logits
 
-_SHARE = 1e-3  # of the tokens of an author's text may be penalised
-_WINDOW = 1_024  # tokens of each piece of that text
-_MOST_WINDOWS = 64
-
 
 class Passages:
     """For each of several texts of the same length, what stands at its end and earlier too.
@@ -32,14 +28,15 @@ class Passages:
 
     def __init__(self, prompt: Sequence[int], samples: int, separators: NDArray[np.bool_]):
         """All texts begin with the prompt. `separators` ``(vocab_size,)`` says which tokens are."""
+        n = len(prompt)
         self._separators = separators
-        self._count = 0  # of the tokens of each text, n
-        capacity = 2 * len(prompt) + 256
+        self._count = n  # of the tokens of each text
+        capacity = 2 * n + 256
         self._tokens = np.zeros((samples, capacity), np.int64)
+        self._tokens[:, :n] = prompt
         # For each place in a text, how many tokens before it are the same as at the text's end.
         self._lengths = np.zeros((samples, capacity), np.int64)
-        for token in prompt:
-            self.append(np.full(samples, token))
+        self._lengths[:, :n] = _lengths_of(prompt, separators)
 
     @property
     def tokens(self) -> NDArray[np.int64]:
@@ -96,30 +93,28 @@ def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
     return separators
 
 
-def usual_length(text: TokenIds, separators: NDArray[np.bool_]) -> int:
-    """How long a passage an author repeats: the smallest `allowed_length` by which at most one in a
-    thousand tokens ``(n,)`` of a text of theirs would have been penalised; at least 2.
+def _lengths_of(text: Sequence[int], separators: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For each place in a text, how many tokens before it are the same as at its end, ``(n,)``, not
+    counting over a separator.
 
-    Of a long text, pieces from all over it are looked at, each by itself.
+    Read backwards, that is how far the text agrees with itself from each place on: the Z algorithm
+    ("Algorithms on Strings, Trees, and Sequences", Gusfield 1997, section 1.4), which looks at each
+    token about twice.
     """
-    windows = _windows(text)  # (w, T)
-    passages = Passages((), len(windows), separators)
-    counts = np.zeros(windows.shape[1] + 1, np.int64)  # of tokens, by what each of them repeats
-    for tokens in windows.T:  # (w,)
-        is_same = passages.tokens == tokens[:, None]  # (w, n)
-        repeated = np.where(is_same, passages.lengths, 0).max(axis=1, initial=0)  # (w,)
-        repeated[separators[tokens]] = 0
-        counts += np.bincount(repeated, minlength=len(counts))
-        passages.append(tokens)
+    backwards = [*reversed(text)]
+    n = len(backwards)
+    agreeing = [0] * (n + 1)  # from each place on, read backwards
+    start = end = 0  # of the agreement that reaches farthest
+    for i in range(1, n):
+        length = min(end - i, agreeing[i - start]) if i < end else 0
+        while i + length < n and backwards[length] == backwards[i + length]:
+            length += 1
+        agreeing[i] = length
+        if i + length > end:
+            start, end = i, i + length
 
-    at_least = counts[::-1].cumsum()[::-1]  # tokens that repeat so many before them, or more
-    is_rare = at_least <= _SHARE * windows.size
-    return max(int(np.argmax(is_rare)), 2)
-
-
-def _windows(text: TokenIds) -> NDArray[np.int64]:
-    """Pieces of the same length of a text, ``(w, T)``."""
-    length = min(len(text), _WINDOW)
-    count = min(max(len(text) // _WINDOW, 1), _MOST_WINDOWS)
-    starts = [i * (len(text) - length) // max(count - 1, 1) for i in range(count)]
-    return np.stack([text[start : start + length] for start in starts]).astype(np.int64)
+    to_separator = next((i for i, token in enumerate(backwards) if separators[token]), n)
+    lengths = np.array(
+        agreeing[:0:-1], np.int64
+    )  # before place j stands what is read from n - j on
+    return np.minimum(lengths, to_separator)

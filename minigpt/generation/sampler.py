@@ -2,8 +2,8 @@
 log-probabilities of tokens, at temperature 1 and before any filter. All in numpy.
 
 `TokenSampler` does what a SampleConfig asks for, in the order of transformers: a bias,
-repetition penalty, presence and frequency penalties, a penalty on repeated passages, temperature,
-top k, top p, min p.
+repetition penalty, presence and frequency penalties, temperature, top k, top p, min p. The penalty
+on repeated passages, which transformers does not have, comes before the temperature.
 """
 
 import math

@@ -5,6 +5,7 @@ go on when the client has left.
 from collections.abc import AsyncIterator
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from .answers import Answer, TextPiece, event
@@ -43,7 +44,7 @@ class TextsResponse(StreamingResponse):
         async for news in self._news():
             for i, more in news.items():
                 pieces[i] += more
-        return self._answer.whole(pieces)
+        return await run_in_threadpool(self._answer.whole, pieces)  # many texts take seconds
 
     async def _events(self) -> AsyncIterator[str]:
         """The body of a stream, some events at a time."""

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import SampleConfig
-from minigpt.generation.repetition import Passages, separators_of, usual_length
+from minigpt.generation.repetition import Passages, separators_of
 from minigpt.generation.sampler import TokenSampler
 from minigpt.tokenizer import CharacterTokenizer
 
@@ -33,7 +32,13 @@ def test_the_passage_before_each_place_is_the_longest_that_ends_the_text_too(
     text: list[int],
 ) -> None:
     passages = Passages(text, 2, SEPARATORS)
-    assert passages.lengths.tolist() == [[repeated(text, i) for i in range(len(text))]] * 2
+    expected = [repeated(text, i) for i in range(len(text))]
+    assert passages.lengths.tolist() == [expected] * 2
+
+    written = Passages((), 2, SEPARATORS)
+    for token in text:
+        written.append(np.full(2, token))
+    assert written.lengths.tolist() == [expected] * 2
 
 
 def test_a_token_is_penalised_by_the_length_of_the_passage_that_it_would_repeat() -> None:
@@ -83,21 +88,3 @@ def test_line_ends_quotation_marks_and_colons_are_separators() -> None:
     found = {character for character in "ab \n\":“.'" if separators[tokenizer.encode(character)[0]]}
     assert found == {"\n", '"', ":", "“"}
     assert tokenizer.end_of_text is None or separators[tokenizer.end_of_text]
-
-
-def test_what_an_author_repeats_may_be_repeated() -> None:
-    """A passage of twelve tokens stands twice in a text without other repetitions."""
-    draw = np.random.default_rng(0)
-    text = draw.integers(0, 10_000, 1_000)
-    never = np.zeros(10_000, bool)
-    assert usual_length(text, never) == 2
-    text[500:512] = text[100:112]
-    assert usual_length(text, never) == 11  # one token of the thousand repeats more than that
-    refrain = np.tile(draw.integers(0, 10_000, 40), 25)
-    assert usual_length(refrain, never) > 900
-
-
-@pytest.mark.parametrize("length", [2, 10, 1_500, 200_000])
-def test_a_text_of_any_length_can_be_looked_at(length: int) -> None:
-    text = np.random.default_rng(length).integers(0, 4, length)
-    assert 2 <= usual_length(text, np.zeros(4, bool)) <= 1_024

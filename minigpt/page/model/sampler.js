@@ -20,7 +20,7 @@ export function isThrownAt(temperature) {
 export function filtered(logits, settings, seen, { forbidden = [], separators = [] } = {}) {
   const { temperature, topK, topP, minP, repetitionPenalty } = settings;
   let kept = penaliseRepetition(logits, seen, repetitionPenalty ?? 1);
-  penalisePassages(kept, seen, settings, new Set(separators));
+  penalisePassages(kept, seen, settings, separators);
   for (const id of forbidden) kept[id] = -Infinity;
 
   if (!isThrownAt(temperature)) return keepTopK(kept, 1);
@@ -42,10 +42,11 @@ function penaliseRepetition(logits, seen, penalty) {
 
 /** A token that would repeat a passage has its logit lowered, in place: by more the longer the passage before it is, as
  * in minigpt/generation/repetition.py. */
-function penalisePassages(logits, seen, settings, separators) {
+function penalisePassages(logits, seen, settings, ends) {
   const { dryMultiplier: multiplier = 0, dryBase: base = 1.75, dryAllowedLength: allowed = 2 } = settings;
   if (!(multiplier > 0)) return;
 
+  const separators = new Set(ends);
   const longest = new Map(); // by token: how many tokens before it are the same as at the end of the text
   for (let place = 0; place < seen.length; place++) {
     let length = 0;
