@@ -41,9 +41,11 @@ def run(given: argparse.Namespace) -> None:
     runs = all_runs(given.folder)
     for one in runs:
         try:
-            write(json.dumps(one.about()) if given.json else repr(one))
-        except UserError as error:
+            line = json.dumps(one.about()) if given.json else repr(one)
+        except (UserError, OSError) as error:  # damaged, or deleted meanwhile
             print_message(str(error))
+        else:
+            write(line)
     if not runs:
         print_message(f"no run in {given.folder}/ yet; train one first: {command('train')} my.txt")
 
@@ -71,8 +73,11 @@ def _delete(given: argparse.Namespace) -> None:
             print_message(f"all that {kept} holds, {_size([kept])}")
         if not of_classes:
             _show_others(found[0])
-        if not given.yes and not _is_confirmed():
-            return
+
+    # No lock is held while it asks: whoever looks at the run would take it for one that is trained.
+    if not given.yes and not _is_confirmed():
+        return
+    with runs_to_delete(runs) as found:
         for remains in found:
             remains.delete()
     delete_folders(of_classes)

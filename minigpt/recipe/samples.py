@@ -60,7 +60,10 @@ class Samples:
         prompt = trainer.config.sample_prompt or _usual_prompt(trainer)
         self._beginning = prompt or first_words(trainer.dataset)
         self._known_words = _words_to_know(trainer)
-        journal.drop_texts_after(trainer.state.step)
+
+        # A run at its beginning keeps none: those of step 0 are of an attempt that failed.
+        step = trainer.state.step
+        journal.drop_texts_after(step if step > 0 else -1)
         self._write(trainer)
 
     def on_step(self, trainer: Training, figures: Figures) -> None:

@@ -5,6 +5,7 @@ itself.
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,20 +122,28 @@ def _full_names(text: TextConfig) -> list[str] | None:
 
 def all_runs(runs: str | Path = "runs") -> list[Run]:
     """The runs in a folder, newest weights first."""
-    weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
-    newest_first = sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)
-    return [Run(f.parent) for f in newest_first]
+    weights = Path(runs).glob(f"[!.]*/{WEIGHTS}")
+    folders = [file.parent for file in weights if (file.parent / CONFIG).exists()]
+    return _newest_first(folders, [WEIGHTS])
 
 
 def runs_by_training(runs: str | Path = "runs") -> list[Run]:
     """The runs in a folder that have a checkpoint, the one that was trained last first."""
-    last: dict[Run, float] = {}
-    for run in all_runs(runs):
-        checkpoints = [run / CHECKPOINT / name for name in (LAST, PREVIOUS)]
-        times = [file.stat().st_mtime for file in checkpoints if file.exists()]
+    return _newest_first(all_runs(runs), [f"{CHECKPOINT}/{name}" for name in (LAST, PREVIOUS)])
+
+
+def _newest_first(folders: Sequence[Path], names: Sequence[str]) -> list[Run]:
+    """The runs that have a file with one of these names, by when the newest of them was written."""
+    written: dict[Run, float] = {}
+    for folder in folders:
+        times = []
+        for name in names:
+            # A file may be gone meanwhile: it is replaced by a new one, or its run is deleted.
+            with contextlib.suppress(OSError):
+                times.append((folder / name).stat().st_mtime)
         if times:
-            last[run] = max(times)
-    return sorted(last, key=last.__getitem__, reverse=True)
+            written[Run(folder)] = max(times)
+    return sorted(written, key=written.__getitem__, reverse=True)
 
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:

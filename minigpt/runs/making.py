@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,7 @@ _FILES = tuple(
         *map(re.escape, (*_OF_OLDER_VERSIONS, *_ALONE)),
     )
 )
+_BUILDING = re.compile(r"\.new-[0-9a-f]{32}")  # a folder in which the files of a run are made
 _PATIENCE = 1.0  # seconds: who looks whether a run is trained holds its lock for a moment
 _HOUR = 3600.0  # seconds: whatever was not written to for so long, nobody is writing
 
@@ -117,7 +118,8 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 def check_free(out: Path) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free.
-    What is left of a training that was killed before its first checkpoint is removed."""
+    What is left of a training that was killed before its first checkpoint is removed, also if its
+    files were still being made."""
     other = "choose another --out"
     if (problem := name_problem(out)) is not None:
         raise UserError(f"{problem}; {other}", kind="setting")
@@ -146,19 +148,39 @@ def _holds_anything(folder: Path) -> bool:
 def is_untrained(folder: Path) -> bool:
     """Whether a folder holds a run that has learned nothing: only the files and the weights that it
     began with, which no evaluation has chosen, and the losses of its first steps, but no
-    checkpoint."""
-    beginning = files_begun_with(folder / WEIGHTS)
-    if beginning is None:
-        return False
+    checkpoint. If the process was killed while it made these files, some of them are missing."""
     try:
+        building = _building(folder)
+        beginning = _beginning(folder, building)
+        if beginning is None:
+            return False
         unfinished = {file for file in files_of(folder) if is_unfinished(file.name)}
         held = {file.name for file in folder.iterdir() if file not in unfinished}
         saved = {*(folder / CHECKPOINT).glob("*")} - unfinished
         kept = {*(folder / KEPT).glob("*")} - unfinished
     except OSError:
         return False
-    others = held - {LOCK, STEPS, *FOLDERS}
-    return others == beginning and not saved and kept <= {folder / KEPT / FIRST}
+    others = held - {LOCK, STEPS, *FOLDERS} - {made.name for made in building}
+    is_beginning = others <= beginning if building else others == beginning
+    return is_beginning and not saved and kept <= {folder / KEPT / FIRST}
+
+
+def _building(folder: Path) -> list[Path]:
+    """The folders in which files were made that were to move into this one: see `new_folder`."""
+    named = [path for path in folder.iterdir() if _BUILDING.fullmatch(path.name)]
+    return [path for path in named if path.is_dir() and not path.is_symlink()]
+
+
+def _beginning(folder: Path, building: Sequence[Path]) -> set[str] | None:
+    """The names of the files that a run begins with; None if the folder holds no such run. The
+    weights name them, which are the first to be made; until then, no file has moved."""
+    if not building or (folder / WEIGHTS).exists():
+        return files_begun_with(folder / WEIGHTS)
+    for place in building:
+        names = files_begun_with(place / WEIGHTS)
+        if names is not None:
+            return names
+    return set()
 
 
 def remove_untrained(folder: Path, *, is_locked: bool = False) -> None:
@@ -171,7 +193,8 @@ def remove_untrained(folder: Path, *, is_locked: bool = False) -> None:
     with contextlib.nullcontext() if is_locked else locked(folder):
         if not is_untrained(folder):  # another process has trained it meanwhile
             return
-        beginning = files_begun_with(folder / WEIGHTS) or set()
+        building = _building(folder)
+        beginning = _beginning(folder, building) or set()
 
         for inner in (folder / CHECKPOINT, folder / KEPT):
             for file in inner.glob("*"):
@@ -184,6 +207,8 @@ def remove_untrained(folder: Path, *, is_locked: bool = False) -> None:
                 (folder / JOURNAL).rmdir()
         for name in (*beginning, STEPS):
             (folder / name).unlink(missing_ok=True)
+        for made in building:  # last: it may hold the weights, which name the files
+            shutil.rmtree(made)
 
     if not is_locked:
         with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder

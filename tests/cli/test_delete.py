@@ -14,8 +14,9 @@ import minigpt
 from minigpt.data.temporary import left_copies, temporary_copy
 from minigpt.data.token_files import remove_prepared
 from minigpt.runs.folder import CONFIG
+from minigpt.runs.listing import Run
 from minigpt.runs.making import locked
-from minigpt.runs.state import keep_copied
+from minigpt.runs.state import is_training, keep_copied
 from minigpt.studio.trainings.asking import TrainingJob, write_job
 from minigpt.system.atomic import unfinished_name
 
@@ -166,6 +167,32 @@ def test_what_is_no_run_and_what_was_not_asked_for_stays(
     before = sorted(place.rglob("*"))
     assert_refused(type_(command), words)
     assert sorted(place.rglob("*")) == before
+
+
+def test_a_run_is_not_taken_for_a_training_one_while_it_asks(
+    place: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def look_and_answer() -> str:
+        seen.append(is_training(Path("runs/my")))
+        return "y\n"
+
+    answer("", monkeypatch)
+    monkeypatch.setattr(sys.stdin, "readline", look_and_answer)
+    assert type_("runs --delete my")[0] == 0
+    assert seen == [False] and not Path("runs/my").exists()
+
+
+def test_a_run_that_is_deleted_while_runs_are_listed_is_told(
+    place: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def about(run: Run) -> None:
+        raise FileNotFoundError(2, "No such file or directory", str(run))
+
+    monkeypatch.setattr(Run, "about", about)
+    status, out, err = type_("runs --json")
+    assert (status, out) == (0, "") and "No such file" in err
 
 
 def test_an_empty_name_does_not_mean_the_run_in_the_current_folder(

@@ -31,7 +31,7 @@ from minigpt.runs.state import (
     read_texts,
     state_of,
 )
-from minigpt.system.atomic import unfinished_name
+from minigpt.system.atomic import unfinished_name, write_text
 from minigpt.training.checkpoint import save_checkpoint
 from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny
@@ -175,6 +175,19 @@ def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_do
     )
 
 
+def test_a_new_run_keeps_no_text_of_an_attempt_that_failed(
+    workplace: Path, usual_texts: None
+) -> None:
+    run = Path("runs/my")
+    (run / JOURNAL).mkdir(parents=True)
+    (run / JOURNAL / "job.json").write_text("{}")  # which keeps the journal where it is
+    with Journal(run) as journal:
+        journal.add_text({"step": 0, "text": "of the attempt"})
+    train_tiny(out=run)
+    texts = [row["text"] for row in read_texts(run)]
+    assert texts and "of the attempt" not in texts
+
+
 def test_a_fiftieth_of_the_time_goes_into_texts(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +321,7 @@ def test_stop_with_now_leaves_at_once(workplace: Path, forks: Forks) -> None:
     run = Path("runs/my")
     training = start(forks, run)
     wait_for(run, "training")
-    (run / JOURNAL / STOP).write_text("now\n")
+    write_text("now\n", run / JOURNAL / STOP)  # whole: an empty file means something else
     assert training.wait(PATIENCE) == 1
     assert said(run)["how"] == "stopped"
 
@@ -501,9 +514,18 @@ def test_a_journal_that_cannot_be_written_stops_no_training(
 def test_time_that_is_gone_is_told(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Journal(tmp_path):
-        clock = time.time
-        monkeypatch.setattr(journal_module.time, "time", lambda: clock() + 3600)
+    journal = Journal(tmp_path)
+    clock = time.time
+    wait = journal._is_closing.wait
+    gone = [0.0]  # an hour, from the first wait between two looks on
+
+    def sleep(seconds: float) -> bool:
+        gone[0] = 3600.0
+        return wait(seconds)
+
+    monkeypatch.setattr(journal._is_closing, "wait", sleep)
+    monkeypatch.setattr(journal_module.time, "time", lambda: clock() + gone[0])
+    with journal:
         wait_until(lambda: bool(said(tmp_path).get("slept")))
     assert round(said(tmp_path)["slept"] / 3600, 1) == 1.0
 

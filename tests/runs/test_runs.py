@@ -26,7 +26,10 @@ from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
     FIRST,
+    JOB,
+    JOURNAL,
     KEPT,
+    LAST,
     LOCK,
     METRICS,
     PAGE,
@@ -37,7 +40,7 @@ from minigpt.runs.folder import (
     read_metrics,
 )
 from minigpt.runs.found import load_run
-from minigpt.runs.listing import Run, free_name, newest_run
+from minigpt.runs.listing import Run, free_name, newest_run, runs_by_training
 from minigpt.runs.making import check_free, is_untrained, locked, new_folder, remove_untrained
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.system.atomic import replace, unfinished_name, write_text
@@ -260,6 +263,37 @@ def test_only_what_a_killed_start_left_is_removed(run: Path, more: str) -> None:
     assert left == held
 
 
+@pytest.mark.parametrize(
+    "moved", [[], [WEIGHTS], [TOKENIZER], [CONFIG, TOKENIZER, WEIGHTS]], ids=str
+)
+def test_what_a_start_left_that_was_killed_while_its_files_were_made_is_removed(
+    run: Path, moved: list[str]
+) -> None:
+    save_weights(load_run(run).model, run / WEIGHTS, begun_with=[CONFIG, TOKENIZER, WEIGHTS])
+    building = run / (".new-" + 8 * "01ab")
+    building.mkdir()
+    for name in {CONFIG, TOKENIZER, WEIGHTS} - {*moved}:
+        (run / name).rename(building / name)
+    (run / JOURNAL).mkdir()
+    write_text("{}", run / JOURNAL / JOB)  # the studio made the folder before
+    check_free(run)
+    assert [*run.iterdir()] == [run / JOURNAL] and (run / JOURNAL / JOB).exists()
+
+
+def test_a_start_that_was_killed_before_it_had_weights_leaves_what_it_found(run: Path) -> None:
+    """Nothing has moved yet, so all that is beside is somebody's; not even weights which are as
+    those of a beginning count if others are where they belong."""
+    building = run / (".new-" + 8 * "01ab")
+    building.mkdir()
+    model = load_run(run).model
+    with pytest.raises(UserError, match="is not an empty folder"):
+        check_free(run)
+    save_weights(model, building / WEIGHTS, begun_with=[CONFIG, TOKENIZER, WEIGHTS])
+    with pytest.raises(UserError, match="is not an empty folder"):
+        check_free(run)
+    assert load_run(run)
+
+
 def test_a_file_that_cannot_be_written_is_called_by_its_own_name(tmp_path: Path) -> None:
     """And not by that which it has until it is whole."""
     page = tmp_path / "nowhere" / "page.html"
@@ -379,6 +413,24 @@ def test_half_a_run_is_not_the_newest(tmp_path: Path) -> None:
     (tmp_path / "a file").write_text("")
     write_run(tmp_path / ".new-unfinished")
     assert newest_run(tmp_path) == tmp_path / "whole"
+
+
+def test_a_checkpoint_that_goes_while_runs_are_listed_is_left_out(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / CHECKPOINT).mkdir()
+    (run / CHECKPOINT / LAST).touch()
+    stat = Path.stat
+
+    def look_and_replace(path: Path, **how: Any) -> os.stat_result:
+        found = stat(path, **how)
+        if path.name == LAST:
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "stat", look_and_replace)
+    assert runs_by_training(run.parent) == [run]
+    assert runs_by_training(run.parent) == []
 
 
 def test_a_new_run_gets_the_first_free_name(tmp_path: Path) -> None:
