@@ -2,12 +2,18 @@
 
 import io
 import json
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from queue import Queue
+from threading import Event
 from typing import Any
 
 import pytest
 
+from minigpt.studio.children import Children
 from minigpt.studio.context import Studio
 from minigpt.studio.texts import upload
 from minigpt.studio.texts.about import for_run
@@ -132,6 +138,32 @@ def test_a_file_that_comes_while_the_others_are_read_is_read_too(window: Window)
     assert window.post(f"{address}/files?name=b.txt", b"b" * 300).status == 201
     text = _wait(window, address, lambda text: text["state"] == "refused")
     assert text["reading"]["characters"] == 900
+
+
+def test_a_text_that_waits_for_its_turn_can_change_and_is_read_all_the_same(
+    tmp_path: Path,
+) -> None:
+    started: Queue[str] = Queue()
+    goes_on = Event()
+
+    class Programs(Children):
+        def start(self, module: str, arguments: Sequence[str], folder: Path) -> Any:
+            started.put(Path(arguments[0]).name)
+            assert goes_on.wait(PATIENCE)
+            return subprocess.Popen([sys.executable, "-c", ""])
+
+    first, second, third = (dropped(tmp_path, {"my.txt": "text"}) for _ in range(3))
+    work = TextWork(Programs(), tmp_path)
+    for folder in (first, second, third):
+        work.keep_going(folder)
+    begun = {started.get(timeout=PATIENCE) for _ in range(2)}
+    assert begun == {first.name, second.name}
+
+    work.stop(third)
+    work.keep_going(third)
+    goes_on.set()
+    assert started.get(timeout=PATIENCE) == third.name
+    work.close()
 
 
 class FullDisk(io.FileIO):

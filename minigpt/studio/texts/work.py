@@ -28,7 +28,7 @@ from .folder import (
 _AT_ONCE = 2  # texts; only one at a time is planned for, since that measures the computer
 _SECONDS_TO_READ = 130.0  # a little longer than the program gives itself
 _SECONDS_TO_PLAN = 300.0
-_SECONDS_TO_END = 10.0  # what is done for a text, before it is changed all the same
+_SECONDS_TO_END = 10.0  # for the program of a text, before the text is changed all the same
 
 
 class TextWork:
@@ -57,10 +57,14 @@ class TextWork:
     def stop(self, folder: Path) -> None:
         """Have nothing done for a text, before it changes."""
         with self._changing:
-            work = self._works.get(folder.name)
-        if work is not None:
-            work.stop()
-            work.has_ended.wait(_SECONDS_TO_END)
+            work = self._works.pop(folder.name, None)
+        if work is None:
+            return
+
+        work.stop()
+        # What still waits for its turn runs no program: nobody waits for it.
+        if work.running.acquire(timeout=_SECONDS_TO_END):
+            work.running.release()
 
     def close(self) -> None:
         """Have nothing done any more."""
@@ -75,32 +79,33 @@ class TextWork:
         folder = work.folder
         try:
             self._run("reading", work, READING_FILE, reading_of(folder), _SECONDS_TO_READ)
-            if is_readable(reading_now(folder)):
+            if not work.is_stopped and is_readable(reading_now(folder)):
                 with self._planning:
                     self._run("planning", work, PLANS_FILE, plans_of(folder), _SECONDS_TO_PLAN)
         except OSError:  # the folder is gone, or the disk is full: somebody asks again
             pass
         finally:
             with self._changing:
-                del self._works[work.folder.name]
-            work.has_ended.set()
+                if self._works.get(folder.name) is work:  # no newer one, after this was stopped
+                    del self._works[folder.name]
 
     def _run(self, name: str, work: "_Work", file: str, of: Any, seconds: float) -> None:
         """Run a program for a text, unless its file is already whole. If the program fails, the
         problem is written to the file."""
         path = work.folder / file
-        if work.is_stopped or is_done(path, of):
-            return
-        child = self._children.start(
-            f"{__package__}.{name}", [str(work.folder.absolute())], self._root
-        )
-        is_late = not work.wait_for(child, seconds)
-        if work.is_stopped or is_done(path, of):
-            return
-        if is_late:
-            write_problem(path, of, "too_slow", f"The {name} of this text took too long.")
-        else:
-            write_problem(path, of, "failed", f"The {name} of this text ended unexpectedly.")
+        with work.running:
+            if work.is_stopped or is_done(path, of):
+                return
+            child = self._children.start(
+                f"{__package__}.{name}", [str(work.folder.absolute())], self._root
+            )
+            is_late = not work.wait_for(child, seconds)
+            if work.is_stopped or is_done(path, of):
+                return
+            if is_late:
+                write_problem(path, of, "too_slow", f"The {name} of this text took too long.")
+            else:
+                write_problem(path, of, "failed", f"The {name} of this text ended unexpectedly.")
 
 
 class _Work:
@@ -109,7 +114,7 @@ class _Work:
     def __init__(self, folder: Path):
         self.folder = folder
         self.is_stopped = False
-        self.has_ended = threading.Event()
+        self.running = threading.Lock()  # held while a program runs
         self._child: subprocess.Popen[bytes] | None = None
 
     def wait_for(self, child: "subprocess.Popen[bytes]", seconds: float) -> bool:
