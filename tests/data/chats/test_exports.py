@@ -10,6 +10,7 @@ import pytest
 from minigpt.data.readers.chats import datasets
 from minigpt.data.readers.chats.exports import chats_in, messages_of_signal, program_of
 
+from ..readers.reading import report_of
 from ..texts import documents, write
 
 Said = list[tuple[str, str]]
@@ -64,6 +65,18 @@ def test_a_chat_of_telegram_has_what_people_wrote_themselves() -> None:
     ]
     assert of_data(TELEGRAM) == [expected]
     assert of_data({"about": "", "chats": {"list": [TELEGRAM, TELEGRAM]}}) == [expected] * 2
+
+
+def test_an_account_of_telegram_is_known_however_many_contacts_come_before_the_chats(
+    tmp_path: Path,
+) -> None:
+    contact = {"first_name": "Anna", "last_name": "Müller", "phone_number": "0049 170 1234567"}
+    contacts = {"contacts": {"list": [contact] * 1000}}
+    for begin in ({"personal_information": {}, "others": contacts}, {"about": "", **contacts}):
+        account = json.dumps({**begin, "chats": {"list": [TELEGRAM]}}, indent=1)
+        assert account.index('"chats"') > 1 << 16
+        file = write(tmp_path / "result.json", account)
+        assert report_of(file).kind == "Telegram chat"
 
 
 # Messenger and Instagram

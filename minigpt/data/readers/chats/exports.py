@@ -25,7 +25,9 @@ _OF_PROGRAM = re.compile(
     re.IGNORECASE,
 )
 
-_TELLING = (b'"messages"', b'"chats"')  # one of these is in the beginning of each export
+# One of these is in the beginning of each export. An account of Telegram begins with the person and
+# the contacts, and these may be many.
+_TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"contacts"')
 _COLUMNS = ("AuthorID", "Author", "Date", "Content")  # with which Discord's tables in CSV begin
 _HEADER = ",".join(_COLUMNS).encode()
 _FRAME = b"=" * 62  # a line above and below what a text says of its channel
