@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 import zipfile
@@ -32,6 +33,8 @@ MOST_TIMES = 200  # times its packed size that a file may be when it is unpacked
 ALWAYS_UNPACKED = 10 << 20  # ... but this many bytes are always allowed
 
 HEAD = 1 << 16  # bytes by which a file is known
+# How an object begins, or a list of rows; [Note] begins a text.
+_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*(?:\{|null\b))")
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # RFC 8878
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
@@ -84,6 +87,11 @@ class Content:
         """Its first bytes, unpacked."""
         with self.opened() as stream:
             return stream.read(HEAD)
+
+    @cached_property
+    def beginning(self) -> str:
+        """Its first characters, in UTF-8 or the encoding of its mark."""
+        return self.head.decode(marked_encoding(self.head), "replace")
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -152,9 +160,13 @@ class Content:
 
     @cached_property
     def data(self) -> Any:
-        """What it holds in JSON; None if it is no JSON. UserError if it is too large."""
+        """The object, or the list of rows, that it holds in JSON; None if it is neither. UserError
+        if it is too large."""
+        if _JSON.match(self.beginning) is None:
+            return None
+        data = self.whole()
         try:
-            return json.loads(self.whole().decode(marked_encoding(self.head)))
+            return json.loads(data.decode(marked_encoding(self.head)))
         except (ValueError, RecursionError):
             return None
 

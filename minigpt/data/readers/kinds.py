@@ -14,7 +14,7 @@ from typing import Any
 from ... import UserError
 from ...config import ReadingConfig
 from .cache import CACHE
-from .content import Content, marked_encoding, version_of
+from .content import Content, version_of
 from .document import Document, Refused, Report
 from .encoding import text_head
 
@@ -102,7 +102,7 @@ def recognise(content: Content) -> Kind:
     head = content.head
     if b"\n" + PDF.magic in head[:_PDF_WITHIN]:
         return PDF
-    first = head.decode(marked_encoding(head), "replace").lstrip()[:1]
+    first = content.beginning.lstrip()[:1]
     for kind in KINDS if content.reading.plain else (*CHATS, *KINDS):
         if kind.matches(content, first):
             return kind

@@ -17,7 +17,6 @@ from .plain import documents_in_rows
 
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)  # a first line, for Excel
-_LIST = re.compile(r"\s*\[\s*[{n]")  # how a list begins: with a row, or null
 _LONGEST_CELL = 10 << 20  # characters; a quote that is never closed would else take all memory
 _MOST_NAMED = 8  # fields
 _LONGEST_LINE = 1 << 20  # bytes of a row by which a file is known
@@ -53,8 +52,7 @@ def read_json_lines(content: Content, report: Report) -> Iterator[Document]:
 def is_json_list(content: Content) -> bool:
     """Whether a content is a list in JSON whose rows have a text."""
     field = content.reading.text_field
-    head = content.head.decode(marked_encoding(content.head), "replace")
-    if _LIST.match(head) is None or field not in head:
+    if field not in content.beginning:
         return False
     try:
         rows = content.data
@@ -253,8 +251,8 @@ def are_rows_of(
 ) -> bool:
     """Whether a content has rows that match. Any row may be odd: the first that matches decides, if
     none before it has a text. One of the `telling` words is in the beginning of such a file, in
-    small letters, except in parquet."""
-    head = content.head.lower()
+    small letters, except in parquet. Refused if it is too large to be read whole."""
+    head = content.head.lower().replace(b"\0", b"")  # which UTF-16 has between the letters
     if not any(word in head for word in (b"par1", *telling)):
         return False
     try:
@@ -263,6 +261,8 @@ def are_rows_of(
                 return False
             if matches(row):
                 return True
-    except UserError:  # said when it is read
-        return False
+    except UserError as error:
+        if error.kind == "too_large":  # it would be taken for a text, which may have any size
+            raise
+        return False  # said when it is read
     return False

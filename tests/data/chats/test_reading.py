@@ -195,6 +195,13 @@ def test_deeply_nested_json_is_no_chat_and_no_crash(tmp_path: Path) -> None:
     assert texts(file) == [file.read_text()]
 
 
+def test_tables_in_utf_16_are_conversations(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    for name, encoding in (("utf-16", None), ("utf-32", None), ("utf-16-le", "utf-16-le")):
+        file.write_text("Prompt,Completion\nWhy?,So é.\n", encoding=name)
+        assert texts(file, encoding=encoding) == ["User: Why?\n\nAssistant: So é.\n\n"]
+
+
 # The text of a run
 
 

@@ -96,6 +96,28 @@ def test_a_list_in_json_without_texts_is_plain_text(tmp_path: Path) -> None:
         assert documents(write(tmp_path / "a.json", text)) == [text]
 
 
+def test_json_that_is_too_large_is_refused_and_never_taken_for_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.data.readers.content.MOST_WHOLE", 100)
+    turns = [{"role": "user", "content": "a" * 100}]
+    said = [{"type": "message", "from": "Anna", "text": "a" * 100}]
+    for name, data in (
+        ("rows.json", [{"text": "a" * 100}]),
+        ("conversations.json", [None, {"messages": turns}]),
+        ("conversation.json", {"messages": turns}),
+        ("telegram.json", {"messages": said}),
+        ("a.ipynb", json.loads(notebook(("markdown", "a" * 100)))),
+    ):
+        file = write(tmp_path / name, json.dumps(data, indent=1))
+        assert "is larger than 0 MB inside" in refusal(file)
+        (read,) = documents(file, raise_limits=10)
+        assert read.strip().endswith("a" * 100)
+
+    text = "[Note: a text begins like this, too.] " * 10 + "No question."
+    assert documents(write(tmp_path / "a.txt", text)) == [text]
+
+
 def test_a_column_of_texts_makes_no_conversation_in_capital_letters_either(tmp_path: Path) -> None:
     for name in ("text", "Text", "TEXT"):
         file = write(tmp_path / "a.csv", f"{name},question,answer\na,b?,c\n")
