@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from ..system.atomic import write_text
 from ..system.errors import kind_of_error
-from ..system.json_objects import lines_of, read_object, to_json
-from .folder import AT_ONCE, JOURNAL, SAMPLES, STATE, STOP, has_checkpoint
+from ..system.json_objects import lines_of, to_json
+from .folder import AT_ONCE, JOURNAL, SAMPLES, STATE, STOP
 from .making import locked
-from .state import ENDS, read_texts
+from .state import ENDS, facts_of, read_texts
 
 SECONDS = 1.0  # from one look to the next; the state is written as often, if it has changed
 _SLEPT = 15.0  # seconds more than that between two looks: the computer has slept
@@ -65,7 +65,8 @@ class Journal:
             self._folder.mkdir(exist_ok=True)
             (self._folder / STOP).unlink(missing_ok=True)
 
-        before = read_object(self._folder / STATE) if has_checkpoint(self._run) else {}
+        facts = facts_of(self._run)
+        before = facts.said if facts.has_checkpoint else {}
         self._state = {
             "began": time.time(),
             "time": time.time(),
@@ -76,8 +77,9 @@ class Journal:
             "seconds_left": None,
             "slept": 0.0,
             "fingerprint": None,
-            "goes_on_from": before.get("seconds"),
+            "goes_on_from": facts.goes_on_from,
             **{name: before.get(name) for name in _KEPT},
+            **facts.saved,
         }
         self._thread.start()
         return self
@@ -103,14 +105,17 @@ class Journal:
 
     def tell(self, phase: str | None = None, **more: Any) -> None:
         """Say what the training does: its phase, if that is another, is written at once, and
-        anything else within a second. After the end nothing is said any more."""
+        anything else within a second. After the end nothing is said any more. `time` is when
+        `seconds` and `seconds_left` were so many."""
         with self._writing:
             if self._state["phase"] in ENDS:
                 return
             is_new = phase is not None and phase != self._state["phase"]
             if is_new:
                 self._state |= {"phase": phase, "share": None}
-            self._state |= {**more, "time": time.time()}
+            if "seconds" in more or "seconds_left" in more:
+                self._state["time"] = time.time()
+            self._state |= more
             if is_new:
                 self._write()
 

@@ -11,7 +11,6 @@ import math
 import os
 import time
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from .. import UserError
 from ..data.readers.content import FileVersion, version_of
 from ..system.atomic import write_text
 from ..system.json_objects import read_lines, read_object, to_json
+from ..system.shown import plural
 from .folder import (
     CHECKPOINT,
     CONFIG,
@@ -58,7 +58,6 @@ ACTIVE = (READING, MEASURING, LEARNING, STOPPING)
 ENDS = ("ended", "failed")  # the last phases of a training
 _PHASES = {"reading": READING, "planning": MEASURING, "tokens": MEASURING}  # else it is learning
 _STARTING = 45.0  # seconds that a process has to begin, on a busy computer
-_CLOCK = 0.01  # seconds by which a training may seem to be older than its process
 _FILES = (
     CONFIG,
     PLAN,
@@ -90,6 +89,7 @@ class RunFacts:
     bits_per_byte: float | None  # of the weights that are kept, on the validation text
     parameters: int | None
     has_checkpoint: bool
+    saved: dict[str, float]  # the step and seconds of its last checkpoint, as far as it tells them
     has_learned: bool  # whether an evaluation has chosen its weights
     is_finished: bool  # its training has come to its end
     is_stop_asked: bool
@@ -101,6 +101,13 @@ class RunFacts:
         known = (self.said.get("seconds"), self.evaluation.get("seconds"))
         return max((seconds for seconds in known if seconds), default=None)
 
+    @property
+    def goes_on_from(self) -> float | None:
+        """How long it has learned where it is continued."""
+        if not self.has_checkpoint:
+            return None
+        return self.saved.get("seconds", self.seconds)
+
 
 @dataclass(frozen=True)
 class RunState:
@@ -109,6 +116,7 @@ class RunState:
     state: str  # one of the words above
     problem: Problem | None
     facts: RunFacts
+    said: dict[str, Any]  # by the training that goes on; empty until it speaks
     began: float | None  # when the training began that goes on; None if none does
     goes_on_from: float | None  # the seconds of learning before, until its first new step
     share: float | None  # of the phase that goes on, from 0 to 1
@@ -120,7 +128,7 @@ class RunState:
 
     def elapsed(self, now: float) -> float | None:
         """The seconds that the training has taken at a moment; None if that is not known."""
-        said = self.facts.said
+        said = self.said
         if not self.is_active:
             return self.facts.seconds
         if self.goes_on_from is not None:
@@ -132,7 +140,7 @@ class RunState:
     def ends_at(self, now: float, minutes: float | None) -> int | None:
         """When the training is expected to end, in whole seconds since 1970, if it may take so many
         minutes; None before its first step if only a number of steps ends it."""
-        said = self.facts.said
+        said = self.said
         if not self.is_active or self.began is None:
             return None
         if said.get("seconds_left") is not None and said["time"] is not None:
@@ -144,19 +152,26 @@ class RunState:
         return round(max(end, now))
 
 
-def state_of(run: Path, *, started: float | None = None, now: float | None = None) -> RunState:
+def state_of(
+    run: Path,
+    *,
+    started: float | None = None,
+    began_before: float | None = None,
+    now: float | None = None,
+) -> RunState:
     """What a run is doing. `started` is when another program has started a process to train it, if
-    one has: that takes a moment before it says anything."""
+    one has, and `began_before` what the run said of its beginning until then: it takes a moment
+    before the process says anything."""
     now = time.time() if now is None else now
     facts = facts_of(run)
     said = facts.said
     began = said.get("began")
-    is_told = bool(said) and (started is None or (began or 0.0) >= started - _CLOCK)
+    is_told = bool(said) and (started is None or began != began_before)
 
-    is_young = started is not None and not is_told and now - started < _STARTING
+    is_young = started is not None and not is_told and abs(now - started) < _STARTING
     has_ended = is_told and said.get("phase") in ENDS  # and may still be leaving
     if not has_ended and (is_training(run) or (is_young and not last_line(run))):
-        goes_on_from = said.get("goes_on_from") if is_told else facts.seconds
+        goes_on_from = said.get("goes_on_from") if is_told else facts.goes_on_from
         phase = said.get("phase") if is_told else None
         state = READING if phase is None else _PHASES.get(phase, LEARNING)
         if facts.is_stop_asked:
@@ -165,6 +180,7 @@ def state_of(run: Path, *, started: float | None = None, now: float | None = Non
             state=state,
             problem=said.get("problem") if is_told else None,
             facts=facts,
+            said=said if is_told else {},
             began=began if is_told else started,
             goes_on_from=goes_on_from if facts.has_checkpoint else None,
             share=said.get("share") if is_told else None,
@@ -175,21 +191,27 @@ def state_of(run: Path, *, started: float | None = None, now: float | None = Non
         if not facts.has_checkpoint:
             state = FAILED
         problem = {"kind": None, "message": last_line(run) or "It could not be started."}
-    return RunState(state, problem, facts, began=None, goes_on_from=None, share=None)
+    return RunState(state, problem, facts, {}, began=None, goes_on_from=None, share=None)
 
 
 def _ended(run: Path, facts: RunFacts) -> tuple[str, Problem | None]:
-    """How the last training of a run ended, and what went wrong if something did."""
+    """How the last training of a run ended, and what went wrong if something did.
+
+    A continuation that fails takes nothing away: a run that was done stays so, and one that has
+    learned and can be continued has stopped.
+    """
     phase = facts.said.get("phase")
-    how = facts.said.get("how")
+    problem = facts.said.get("problem")
     if not facts.said:  # an older version has trained it
         return (DONE if facts.is_finished or not facts.has_checkpoint else STOPPED), None
+    if phase == "failed" and not (facts.has_checkpoint and facts.has_learned):
+        return FAILED, problem
+    if facts.said.get("how") == "finished" or facts.is_finished:
+        return DONE, problem
     if phase == "failed":
-        return FAILED, facts.said.get("problem")
-    if how == "finished" or (phase != "ended" and facts.is_finished):
-        return DONE, None
+        return STOPPED, problem
     if phase == "ended" and facts.has_checkpoint:
-        return STOPPED, None
+        return STOPPED, problem or _loss_of(facts)
     if phase == "ended":
         message = "Stopped before it had learned anything; nothing is kept."
         return FAILED, {"kind": "nothing", "message": message}
@@ -198,6 +220,15 @@ def _ended(run: Path, facts: RunFacts) -> tuple[str, Problem | None]:
     if facts.has_checkpoint:
         return DIED, {"kind": "died", "message": line}
     return FAILED, {"kind": "died", "message": line or "Ended unexpectedly."}
+
+
+def _loss_of(facts: RunFacts) -> Problem | None:
+    """That a run has made steps after its last checkpoint; None if it has not."""
+    step = facts.said.get("step") or 0
+    lost = int(step - facts.saved.get("step", step))
+    if lost <= 0:
+        return None
+    return {"kind": "lost", "message": f"Its last {plural(lost, 'step')} were not saved."}
 
 
 def is_training(run: Path) -> bool:
@@ -219,10 +250,19 @@ def is_training(run: Path) -> bool:
 
 def facts_of(run: Path) -> RunFacts:
     """What the files of a run say. What is damaged, or not there yet, is left out."""
-    return _read_facts(run, tuple(version_of(f"{run}/{name}") for name in _FILES))
+    versions = tuple(version_of(f"{run}/{name}") for name in _FILES)
+    known = _known.get(run)
+    if known is not None and known[0] == versions:
+        return known[1]
+
+    facts = _read_facts(run, versions)
+    _known[run] = (versions, facts)
+    return facts
 
 
-@lru_cache(maxsize=1000)
+_known: dict[Path, tuple[Versions, RunFacts]] = {}  # of each run what was read last, of which files
+
+
 def _read_facts(run: Path, versions: Versions) -> RunFacts:
     evaluations = read_metrics(run / METRICS)
     saved = read_best(run / WEIGHTS)
@@ -236,6 +276,11 @@ def _read_facts(run: Path, versions: Versions) -> RunFacts:
     with contextlib.suppress(UserError):
         parameters = count_weights(run / WEIGHTS)
     times = [version[0] / 1e9 for version in versions if version is not None]
+    checkpoint = _read_checkpoint(run)
+    counts = {name: checkpoint.get(name) for name in ("step", "seconds")}
+    is_finished = checkpoint.get("finished")
+    if is_finished is None:  # there is no checkpoint; its last evaluation says so
+        is_finished = any(row["done"] == 1 for row in evaluations[-1:])
 
     return RunFacts(
         said=_read_said(run),
@@ -245,8 +290,9 @@ def _read_facts(run: Path, versions: Versions) -> RunFacts:
         bits_per_byte=bits,
         parameters=parameters,
         has_checkpoint=has_checkpoint(run),
+        saved={name: count for name, count in counts.items() if isinstance(count, int | float)},
         has_learned=saved is not None,
-        is_finished=_is_finished(run, evaluations),
+        is_finished=bool(is_finished),
         is_stop_asked=(run / JOURNAL / STOP).exists(),
         changed=round(max(times), 1) if times else None,
     )
@@ -272,15 +318,15 @@ def _read_said(run: Path) -> dict[str, Any]:
     return said
 
 
-def _is_finished(run: Path, evaluations: list[dict[str, Any]]) -> bool:
-    """Whether the last checkpoint of a run says that it is finished, without reading its tensors.
-    If there is no checkpoint, its last evaluation says so."""
+def _read_checkpoint(run: Path) -> dict[str, Any]:
+    """How far the training had come at the last checkpoint of a run, without reading its tensors;
+    empty if there is none."""
     for name in (LAST, PREVIOUS):
         with contextlib.suppress(SafetensorError, OSError, ValueError, LookupError, TypeError):
             with safe_open(run / CHECKPOINT / name, "np") as file:
-                state = json.loads(file.metadata()["state"])
-            return bool(state["finished"])
-    return any(row["done"] == 1 for row in evaluations[-1:])
+                state: dict[str, Any] = dict(json.loads(file.metadata()["state"]))
+            return state
+    return {}
 
 
 def last_line(run: Path) -> str:

@@ -54,7 +54,7 @@ class RunFolder:
     def __init__(self, path: str | Path | None = None, journal: Journal | None = None):
         self.path = None if path is None else Path(path)
         self.journal = journal
-        self._unwritten: dict[str, str] = {}  # what could not be written, and the kind of the error
+        self._unwritten: dict[str, dict[str, str]] = {}  # what could not be written, and why
         self._best: Weights | None = None  # the best weights as long as they are not in the folder
         # When it is due, in seconds of training: first after a single step, so that whatever ends
         # the training then, it can be resumed.
@@ -174,18 +174,17 @@ class RunFolder:
             problem = f"could not write {what} to {self.path}: {why}"
             say(f"{problem}; {otherwise}")
             if is_tried_again:
-                self._note_problem(what, kind_of_error(error), problem)
+                self._unwritten[what] = {"kind": kind_of_error(error), "message": problem}
+                self._tell_problem()
             return False
 
-        if self._unwritten.pop(what, None) is not None and not self._unwritten:
-            self.tell(problem=None)
+        if self._unwritten.pop(what, None) is not None:
+            self._tell_problem()
         return True
 
-    def _note_problem(self, what: str, kind: str, problem: str) -> None:
-        """Tell the journal of the first file that could not be written."""
-        if not self._unwritten:
-            self.tell(problem={"kind": kind, "message": problem})
-        self._unwritten[what] = kind
+    def _tell_problem(self) -> None:
+        """Tell the journal of the first file that could not be written, or that all are."""
+        self.tell(problem=next(iter(self._unwritten.values()), None))
 
     def is_gone(self) -> bool:
         """Whether somebody has moved or deleted the folder."""
@@ -250,7 +249,7 @@ class RunFolder:
         self.put_best_aside(model, state)
 
         problem = f"the best weights could not be written to {self.path / WEIGHTS}"
-        kind = next(iter(self._unwritten.values()), "not_written")
+        kind = next((why["kind"] for why in self._unwritten.values()), "not_written")
         remedy = _remedy(kind, self.path)
         if not has_checkpoint(self.path):
             problem += ", and neither could a checkpoint"

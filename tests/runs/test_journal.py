@@ -33,6 +33,7 @@ from minigpt.runs.state import (
 )
 from minigpt.system.atomic import unfinished_name, write_text
 from minigpt.training.checkpoint import save_checkpoint
+from minigpt.training.folder import RunFolder
 from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny
 from tests.forks import Forks
@@ -110,15 +111,15 @@ def test_what_goes_on_keeps_what_it_said_until_its_first_new_step(
 ) -> None:
     run = Path("runs/my")
     interrupted(run, step=3)
-    before = said(run)
+    before = facts_of(run)
     at_start: list[dict[str, Any]] = []
     monkeypatch.setattr(
         "minigpt.recipe.samples.Samples.on_start", lambda *_: at_start.append(said(run))
     )
     resume(run)
     (now,) = at_start
-    assert (now["phase"], now["goes_on_from"]) == ("training", before["seconds"])
-    assert (now["step"], now["writes"]) == (before["step"], before["writes"])
+    assert (now["phase"], now["goes_on_from"]) == ("training", before.saved["seconds"])
+    assert (now["step"], now["writes"]) == (3, before.said["writes"])
     assert said(run)["goes_on_from"] is None
 
 
@@ -342,8 +343,16 @@ def test_what_goes_wrong_before_a_run_is_continued_is_told(workplace: Path) -> N
     run = train_tiny(out="runs/my")
     assert main(["train", "--resume", "--out", "runs/my"]) == 2
     state = state_of(run)
-    assert state.state == "failed" and state.facts.is_finished
+    assert state.state == "done"
     assert (state.problem or {})["kind"] == "finished"
+
+    parts = Path("runs/parts")
+    interrupted(parts, step=3)
+    Path("my.txt").unlink()
+    assert main(["train", "--resume", "--out", "runs/parts"]) == 2
+    state = state_of(parts)
+    assert state.state == "stopped"
+    assert (state.problem or {})["kind"] in ("text_gone", "not_found")
 
 
 def test_how_far_reading_and_tokens_are_is_told_while_they_go_on(
@@ -393,6 +402,26 @@ def test_what_a_window_shows_from_the_start_is_in_the_folder(
     assert 0.1 < rows[-1]["val_right"] < 1
 
 
+def test_what_was_learned_after_the_last_checkpoint_is_said_to_be_lost(workplace: Path) -> None:
+    """As where somebody stops it at once."""
+    run = Path("runs/my")
+    interrupted(run, step=3)
+    assert state_of(run).problem is None
+    with pytest.raises(SystemExit), Journal(run) as journal:
+        assert (journal._state["step"], said(run)["step"]) == (3, 3)
+        journal.tell("training", step=5, seconds=99.0, goes_on_from=None)
+        raise SystemExit
+    state = state_of(run)
+    assert state.state == "stopped"
+    assert state.problem == {"kind": "lost", "message": "Its last 2 steps were not saved."}
+
+    with pytest.raises(SystemExit), Journal(run) as journal:
+        journal.tell("reading")
+        assert said(run)["goes_on_from"] == facts_of(run).saved["seconds"] < 99.0
+        raise SystemExit
+    assert state_of(run).problem is None
+
+
 # What cannot be written
 
 
@@ -412,6 +441,32 @@ def test_a_full_disk_is_told_when_it_is_full_and_when_there_is_room(
     assert (problem["kind"], solved) == ("disk_full", None)
     assert problem["message"].startswith("could not write the checkpoint to runs/my: No space left")
     assert said(run)["problem"] is None
+
+
+def test_of_files_that_cannot_be_written_one_that_still_cannot_is_told(tmp_path: Path) -> None:
+    def fail(path: Path) -> None:
+        raise NO_ROOM
+
+    folder = RunFolder(tmp_path)
+    with folder.held():
+        folder.write("the checkpoint", fail)
+        folder.write("loss.png", fail)
+        folder.write("the checkpoint", lambda path: None)
+        assert folder.journal is not None
+        assert "could not write loss.png" in folder.journal._state["problem"]["message"]
+        folder.write("loss.png", lambda path: None)
+        assert folder.journal._state["problem"] is None
+
+
+def test_only_figures_renew_the_time_from_which_a_clock_counts(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.tell("training", seconds=3.0, seconds_left=60.0)
+        before = journal._state["time"]
+        journal.tell("saving")
+        journal.tell(share=0.5)
+        assert journal._state["time"] == before
+        journal.tell(seconds=4.0)
+        assert journal._state["time"] > before
 
 
 class FullDisk(io.FileIO):

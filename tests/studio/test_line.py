@@ -14,6 +14,7 @@ from minigpt.studio.trainings.asking import (
     ask,
     free_run,
     go_on,
+    leave_line,
     read_job,
     run_name,
     start_command,
@@ -221,6 +222,24 @@ def test_a_run_goes_on_to_its_planned_end(workspace: Workspace) -> None:
     go_on(run, None)
     command = start_command(workspace, run, read_job(run) or a_job())
     assert command == ["train", "--out", "runs/old", "--resume"]
+
+
+def test_minutes_more_that_no_training_has_taken_over_are_kept(
+    workspace: Workspace, started: Started
+) -> None:
+    run = end(workspace.runs / "old", how="stopped")
+    go_on(run, 5)
+    assert Line(workspace).look() == run
+    said = {"began": time.time()}
+    make_run(workspace.runs, "old", phase="reading", how="stopped", said=said)
+    assert told_of(run)["state"] == "stopped"
+    go_on(run, None)
+    assert start_command(workspace, run, read_job(run) or a_job())[-1] == "--minutes=7"
+
+    leave_line(run)
+    write_config(run, minutes=9.0)  # it was trained for longer in a terminal
+    go_on(run, None)
+    assert start_command(workspace, run, read_job(run) or a_job())[-1] == "--resume"
 
 
 def test_what_is_done_goes_on_only_for_minutes_more(workspace: Workspace) -> None:

@@ -33,12 +33,14 @@ from .by_hand import (
 
 LEARNED: dict[str, Any] = {"phase": "training", "steps": 3, "evaluations": 1}
 LEARNED |= {"has_checkpoint": True}
+AGAIN: dict[str, Any] = {"started": NOW - 1, "began_before": BEGAN}  # it has said nothing yet
+FULL = {"kind": "disk_full", "message": "could not write the checkpoint"}
 TOO_SHORT = {"kind": "too_short", "message": "the text is too short: it has 3 tokens"}
 CASES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("waiting", None, {"job": a_job(is_waiting=True, started=None)}),
     ("waiting", None, {"job": a_job(is_waiting=True), "how": "finished", **LEARNED}),
     ("reading", None, {"job": a_job(started=NOW - 1)}),
-    ("reading", None, {"job": a_job(started=NOW - 1), "how": "finished", **LEARNED}),
+    ("reading", None, {"job": a_job(**AGAIN), "how": "finished", **LEARNED}),
     ("reading", None, {"job": a_job(), "phase": "reading", "is_alive": True}),
     ("measuring", None, {"job": a_job(), "phase": "planning", "is_alive": True}),
     ("measuring", None, {"job": a_job(), "phase": "tokens", "is_alive": True}),
@@ -50,7 +52,10 @@ CASES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("stopping", None, {"phase": "training", "is_alive": True, "job": a_job(stop="stop")}),
     ("stopped", None, {"how": "stopped", "stop": "", **LEARNED}),
     ("stopped", None, {"how": "interrupted", **LEARNED}),
+    ("stopped", "disk_full", {"how": "stopped", "problem": FULL, **LEARNED}),
+    ("stopped", "disk_full", {"how": "failed", "problem": FULL, **LEARNED}),
     ("done", None, {"how": "finished", **LEARNED}),
+    ("done", "disk_full", {"how": "finished", "problem": FULL, **LEARNED}),
     ("done", None, {"how": "finished", "is_alive": True, **LEARNED}),  # its process is leaving
     ("died", "died", LEARNED),
     ("died", "died", {"job": a_job(), **LEARNED}),
@@ -74,7 +79,7 @@ def test_the_state_of_a_run_is_told_by_its_files(
 def test_a_run_that_was_done_stays_so_where_going_on_with_it_fails(tmp_path: Path) -> None:
     log = "error: texts has changed since the run learned\n"
     run = make_run(tmp_path, how="finished", log=log, **LEARNED)
-    write_job(run, a_job(started=NOW, goes_on=True))
+    write_job(run, a_job(started=NOW, began_before=BEGAN, goes_on=True))
 
     found = told_of(run, NOW)
     assert found["state"] == "done"
@@ -155,6 +160,18 @@ def test_the_end_is_expected_when_the_minutes_are_over_or_as_the_training_says(
     assert told_of(learns, NOW + 2)["elapsed"] == 32.0
 
 
+def test_what_the_training_before_has_said_does_not_count_for_the_next(tmp_path: Path) -> None:
+    job = a_job(**AGAIN, minutes=60.0, goes_on=True)
+    run = make_run(tmp_path, job=job, how="stopped", **LEARNED)
+    assert told_of(run, NOW)["ends_at"] == round(NOW - 1 + 3600 - 30)
+
+
+def test_a_clock_that_was_set_back_hides_no_training(tmp_path: Path) -> None:
+    job = a_job(started=BEGAN + 3600, began_before=BEGAN - 60)
+    run = make_run(tmp_path, job=job, is_alive=True, **LEARNED)
+    assert told_of(run, NOW)["state"] == "learning"
+
+
 def test_a_training_says_how_far_it_is_and_what_it_cannot_write(tmp_path: Path) -> None:
     run = make_run(tmp_path, phase="tokens", said={"share": 0.5}, is_alive=True)
     assert told_of(run, NOW)["share"] == 0.5
@@ -168,7 +185,7 @@ def test_a_training_says_how_far_it_is_and_what_it_cannot_write(tmp_path: Path) 
 def test_what_goes_on_counts_only_the_learning_until_its_first_new_step(tmp_path: Path) -> None:
     """From the start of its process on."""
     run = make_run(tmp_path, how="stopped", **LEARNED)
-    write_job(run, a_job(goes_on=True, started=NOW - 2))
+    write_job(run, a_job(goes_on=True, **AGAIN))
     found = told_of(run, NOW)
     assert (found["state"], found["goes_on_from"], found["elapsed"]) == ("reading", 30.0, 30.0)
 

@@ -26,7 +26,7 @@ from ...runs.folder import (
     WEIGHTS,
 )
 from ...runs.making import remove_from_journal
-from ...runs.state import DONE, RunFacts, facts_of, is_training, state_of
+from ...runs.state import DONE, RunFacts, RunState, facts_of, is_training, state_of
 from ...system.atomic import write_text
 from ...system.json_objects import read_object
 from ..answers import Refusal, print_mistake
@@ -51,6 +51,7 @@ class TrainingJob:
     goes_on: bool = False  # with the run that is there
     max_epochs: float | None = None  # of one that goes on
     started: float | None = None  # when its process was, the last time
+    began_before: float | None = None  # what the run said then of the training before
     stop: str | None = None  # "stop" or "now", once that was asked for
 
     def waiting(self, **changes: Any) -> "TrainingJob":
@@ -62,8 +63,8 @@ def read_job(run: Path) -> TrainingJob | None:
     """The request of a run; None if there is none, or it is damaged."""
     try:
         job = TrainingJob(**read_object(run / JOURNAL / JOB))
-        numbers = [job.asked, job.minutes or 0.0, job.max_epochs or 0.0, job.started or 0.0]
-        return job if all(isinstance(number, int | float) for number in numbers) else None
+        numbers = [job.asked, job.minutes, job.max_epochs, job.started, job.began_before]
+        return job if all(isinstance(number or 0.0, int | float) for number in numbers) else None
     except TypeError:
         return None
 
@@ -167,12 +168,14 @@ def go_on(run: Path, minutes: float | None) -> None:
         more = job.minutes if minutes is None else _checked(minutes)
         write_job(run, job.waiting(asked=now, minutes=more, goes_on=False))
         return
-    if minutes is None and state_of(run, started=job.started).state == DONE:
+    if minutes is None and state_asked(run, job).state == DONE:
         raise Refusal(400, "How many minutes more?", field="minutes")
 
     limits: dict[str, Any] = {"minutes": None, "max_epochs": None}
     if minutes is not None:
         limits = _more(facts, _checked(minutes))
+    elif _was_not_accepted(job, facts):
+        limits = {"minutes": job.minutes, "max_epochs": job.max_epochs}
     write_job(run, job.waiting(asked=now, goes_on=True, **limits))
 
 
@@ -191,12 +194,29 @@ def _more(facts: RunFacts, minutes: float) -> dict[str, Any]:
     return {"minutes": round(before + minutes, 4), "max_epochs": epochs}
 
 
+def _was_not_accepted(job: TrainingJob, facts: RunFacts) -> bool:
+    """Whether a run was to go on for more minutes, and its training ended before it took them
+    over."""
+    if not job.goes_on or job.minutes is None:
+        return False
+    training = facts.config.get("training") or {}
+    return training.get("steps") is not None or job.minutes > (training.get("minutes") or 0.0)
+
+
+def state_asked(run: Path, job: TrainingJob | None, now: float | None = None) -> RunState:
+    """What a run is doing, also in the moment before the process says anything that its request has
+    started."""
+    if job is None or job.is_waiting:
+        return state_of(run, now=now)
+    return state_of(run, started=job.started, began_before=job.began_before, now=now)
+
+
 def is_learning(run: Path) -> bool:
     """Whether a training of a run goes on, or is about to begin."""
     job = read_job(run)
     if job is not None and job.is_waiting:
         return False
-    return state_of(run, started=None if job is None else job.started).is_active
+    return state_asked(run, job).is_active
 
 
 def is_busy(run: Path) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...runs.folder import AT_ONCE, JOURNAL, LOG, STOP
-from ...runs.state import ACTIVE
+from ...runs.state import ACTIVE, facts_of
 from ..children import start_detached
 from ..workspace import Workspace
 from .asking import (
@@ -87,7 +87,10 @@ class Line:
         started can be asked for again, but two processes would disturb each other."""
         for name in (STOP, LOG):
             (run / JOURNAL / name).unlink(missing_ok=True)
-        write_job(run, replace(job, is_waiting=False, started=time.time(), stop=None))
+        began = facts_of(run).said.get("began")
+        now = time.time()
+        job = replace(job, is_waiting=False, started=now, began_before=began, stop=None)
+        write_job(run, job)
         try:
             start_detached(
                 "minigpt",

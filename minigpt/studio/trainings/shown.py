@@ -41,11 +41,10 @@ from ...runs.state import (
     RunFacts,
     facts_of,
     read_texts,
-    state_of,
 )
 from ...system.json_objects import parse_object, read_object, without_halves
 from ..answers import print_mistake
-from .asking import TrainingJob, read_job
+from .asking import TrainingJob, read_job, state_asked
 
 WAITING = "waiting"
 GONE = "gone"
@@ -156,7 +155,7 @@ def _told_of(folder: Path, now: float) -> Told:
     facts = facts_of(folder)
     job, about = _about(folder, facts, version_of(folder / JOURNAL / JOB))
     is_waiting = job is not None and job.is_waiting
-    run = state_of(folder, started=None if job is None or is_waiting else job.started, now=now)
+    run = state_asked(folder, job, now)
 
     state = WAITING if is_waiting else run.state
     if run.is_active and job is not None and job.stop is not None:
@@ -184,7 +183,7 @@ def _told_of(folder: Path, now: float) -> Told:
         "ends_at": None if is_waiting else run.ends_at(now, minutes),
         "step": said.get("step") or facts.evaluation.get("step"),
         "share": run.share if state in (READING, MEASURING) else None,
-        "slept": run.is_active and bool(said.get("slept")),
+        "slept": run.is_active and bool(run.said.get("slept")),
         "problem": wrong,
         "has_learned": facts.has_learned,
     }

@@ -145,6 +145,18 @@ STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         "Stopped after 0:30. Nothing is lost.",
         ["Go on", "Write"],
     ),
+    "stopped by a full disk": (
+        {"job": a_job(), "phase": "training", "steps": 3, "has_checkpoint": True, "evaluations": 1}
+        | {"how": "failed", "problem": {"kind": "disk_full", "message": "no space left"}},
+        "The disk was full. Free some space.",
+        ["Go on", "Write", "Details"],
+    ),
+    "done, and could not go on": (
+        {"job": a_job(), "phase": "training", "steps": 3, "has_checkpoint": True, "evaluations": 1}
+        | {"how": "finished", "problem": {"kind": "text_changed", "message": "another text"}},
+        "The text has changed since.",
+        ["Details"],
+    ),
 }
 
 

@@ -15,6 +15,8 @@ export function stateOf(run, now = Date.now() / 1000) {
   if (run.state === "waiting") return waitingOf(run);
   if (run.state === "learning" && run.ends_at !== null)
     return string("states.learningLeft", { left: durationOf(run.ends_at - now) });
+  if (run.state === "stopped" && run.problem !== null)
+    return string("states.stoppedBecause", { why: failureOf(run.problem) });
   if (run.state === "stopped" && run.elapsed !== null)
     return string("states.stoppedAfter", { time: clockOf(run.elapsed) });
   if (run.state === "failed" && run.problem?.kind === CANCELLED) return string("states.cancelled");

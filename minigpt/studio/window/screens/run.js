@@ -73,7 +73,7 @@ function makeParts(record) {
     const { state, has_learned: canWrite } = record.run;
     const isDone = state === "done" && canWrite;
     const hasBegun = record.samples.length > 0 || record.steps.length > 0;
-    const hasEnded = ["stopped", "died", "done"].includes(state);
+    const hasEnded = ["stopped", "died", "done", "failed"].includes(state);
     const isLearning = state === "learning" || state === "stopping";
     done.hidden = !(hasEnded && canWrite);
     done.classList.toggle("whole", isDone);

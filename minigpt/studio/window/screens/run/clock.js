@@ -18,9 +18,10 @@ export function makeClock(record, look) {
   const verdict = h("p", { className: "verdict" });
   const note = h("p", { className: "quiet", hidden: true });
   const problem = h("p", { className: "bad", role: "alert" });
+  const wrong = h("p", { className: "bad", hidden: true });
   const details = h("pre", { className: "details", tabIndex: 0, hidden: true });
   const buttons = h("div", { className: "row" });
-  const said = h("div", { className: "said" }, name, clock, words, verdict, note, problem);
+  const said = h("div", { className: "said" }, name, clock, words, verdict, wrong, note, problem);
   const element = h("section", { className: "head card" }, said, buttons, details);
   let stoppingSince = null;
   let shown = ""; // the buttons that are there
@@ -75,6 +76,7 @@ export function makeClock(record, look) {
     if (state === "stopped") return canWrite ? ["goOn", "write", ...told] : ["goOn", ...told];
     if (state === "died") return ["goOn", ...told];
     if (state === "failed") return ["again", ...told];
+    if (state === "done") return told;
     return state === "gone" ? ["home"] : [];
   }
 
@@ -123,6 +125,7 @@ export function makeClock(record, look) {
       const said = wordsOf(record);
       show(words, said === "" ? string("learning.mayClose") : said); // in one place: nothing below it moves
       show(verdict, ["done", "stopped"].includes(run.state) ? verdictOf(run) : "");
+      show(wrong, wrongOf(run));
       show(note, noteOf(record));
       details.textContent = run.problem?.message ?? "";
       if (details.textContent === "") details.hidden = true;
@@ -152,6 +155,8 @@ function wordsOf(record) {
   if (run.state === "stopping") return string("learning.saving");
   if (run.state === "stopped") {
     const time = run.elapsed === null ? null : clockOf(run.elapsed);
+    if (run.problem !== null)
+      return time === null ? asSentence(stateOf(run)) : string("learning.stoppedAfter", { time });
     return time === null ? string("learning.stoppedNow") : string("learning.stopped", { time });
   }
   if (run.state === "died") return string("learning.died");
@@ -160,6 +165,12 @@ function wordsOf(record) {
   }
   if (run.state === "gone") return string("learning.gone");
   return run.elapsed === null ? string("learning.done") : string("learning.doneAfter", { time: clockOf(run.elapsed) });
+}
+
+/** What went wrong with a run that has learned all the same. */
+function wrongOf({ state, problem }) {
+  const hasLearned = state === "done" || state === "stopped";
+  return hasLearned && problem !== null ? failureOf(problem) : "";
 }
 
 /** That the window may be closed; what happened meanwhile: the disk is full, the computer slept; and of one that has
