@@ -132,30 +132,42 @@ def _check_is_run(folder: Path) -> None:
 
 
 def _looks_like_run(folder: Path) -> bool:
-    """Whether a folder holds a run, or what a training has left that never made one."""
+    """Whether a folder holds a run, or what a training has left that never made one. Where all that
+    could tell it is damaged, the names must: there is a file of a journal, and nothing else but
+    files that a run can have."""
     has_config = {"format", "model", "training"} <= read_raw_config(folder).keys()
     if has_config or read_about(folder / WEIGHTS):
         return True
     journal = folder / JOURNAL
+    if journal.is_symlink():
+        return False
     is_asked = {"asked", "is_waiting"} <= read_object(journal / JOB).keys()
-    return not journal.is_symlink() and (is_asked or "began" in read_object(journal / STATE))
+    if is_asked or "began" in read_object(journal / STATE):
+        return True
+
+    files = files_of(folder)
+    return any(journal / name in files for name in (JOB, STATE)) and not _others(folder, files)
 
 
 def _remains(folder: Path) -> Remains:
     files = files_of(folder)
-    inner = [folder / name for name in FOLDERS]
-    known = {*files, folder / LOCK, *inner}
-    held = [*folder.iterdir(), *itertools.chain.from_iterable(map(_inside, inner))]
-
     text, fingerprint = _origin(folder)
     return Remains(
         folder=folder,
         files=files,
         prepared=find_prepared(fingerprint) if fingerprint else [],
         copies=_copies(text, fingerprint) if fingerprint else [],
-        others=[path for path in held if path not in known or path.is_symlink()],
+        others=_others(folder, files),
         knows_text=fingerprint is not None,
     )
+
+
+def _others(folder: Path, files: Sequence[Path]) -> list[Path]:
+    """What a folder holds beside the files of its run."""
+    inner = [folder / name for name in FOLDERS]
+    known = {*files, folder / LOCK, *inner}
+    held = [*folder.iterdir(), *itertools.chain.from_iterable(map(_inside, inner))]
+    return [path for path in held if path not in known or path.is_symlink()]
 
 
 def _origin(folder: Path) -> tuple[Any, str | None]:

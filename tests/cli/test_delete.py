@@ -122,6 +122,21 @@ def test_what_a_training_has_left_that_never_made_a_run_goes_too(place: Path, ty
     assert not run.exists()
 
 
+@pytest.mark.parametrize("name", ["job.json", "state.json"])
+def test_a_folder_with_a_damaged_journal_goes_if_it_holds_only_files_of_a_run(
+    place: Path, type_: Type, name: str
+) -> None:
+    """As a computer leaves it that lost its power."""
+    for run in ("runs/damaged", "runs/mine"):
+        Path(run, "journal").mkdir(parents=True)
+        Path(run, "journal", name).touch()
+        Path(run, "config.json").touch()
+    Path("runs/mine/notes.txt").write_text("mine")
+    assert type_("runs --delete damaged --yes")[0] == 0
+    assert_refused(type_("runs --delete mine --yes"), "mine is not a run")
+    assert not Path("runs/damaged").exists() and Path("runs/mine/notes.txt").exists()
+
+
 @pytest.mark.parametrize(
     ("typed", "is_deleted"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)]
 )
