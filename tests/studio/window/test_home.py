@@ -206,6 +206,50 @@ def test_a_folder_is_taken_with_all_that_is_in_it_but_what_is_hidden(
     page.get_by_role("button", name="Remove diary/2024/7.txt").wait_for()
 
 
+def test_what_cannot_be_opened_in_a_dropped_folder_is_named_and_the_rest_is_kept(page: Any) -> None:
+    page.get_by_role("heading", name="Drop a text here").wait_for()
+    page.evaluate(
+        """text => {
+            const refuse = (_, reject) => reject(new DOMException("locked", "NotReadableError"));
+            const folder = (fullPath, readEntries) => ({
+                isDirectory: true,
+                fullPath,
+                createReader: () => ({ readEntries }),
+            });
+            const file = (fullPath, open) => ({ isFile: true, fullPath, file: open });
+
+            const inside = [
+                file("/diary/bad.txt", refuse),
+                folder("/diary/2024", refuse),
+                file("/diary/good.txt", (resolve) => resolve(new File([text], "good.txt"))),
+            ];
+            const diary = folder("/diary", (resolve) => resolve(inside.splice(0)));
+            const items = [{ webkitGetAsEntry: () => diary }];
+            const dataTransfer = { getData: () => "", files: [], items };
+
+            const drop = new Event("drop", { bubbles: true, cancelable: true });
+            document.body.dispatchEvent(Object.assign(drop, { dataTransfer }));
+        }""",
+        STORY,
+    )
+    named = "could not be opened on this computer: diary/bad.txt, diary/2024"
+    page.get_by_text(named).wait_for()
+    page.get_by_role("button", name="Go on without them").click()
+    page.get_by_role("button", name="Remove diary/good.txt").wait_for()
+
+
+def test_on_a_full_disk_no_other_file_is_sent(page: Any, tmp_path: Path) -> None:
+    answer = {"message": "The disk is full.", "field": None}
+    page.route("**/files?name=two.txt", lambda route: route.fulfill(status=507, json=answer))
+    files = [tmp_path / name for name in ("one.txt", "two.txt", "three.txt")]
+    for file in files:
+        file.write_text(STORY)
+    page.get_by_label("Choose files").set_input_files(files)
+    page.get_by_text("Not copied: two.txt, three.txt").wait_for()
+    page.get_by_role("button", name="Go on without them").click()
+    page.get_by_role("button", name="Remove one.txt").wait_for()
+
+
 @pytest.mark.parametrize("refused", ["**/api/texts", "**/files?name=one.txt"])
 def test_a_full_disk_is_said(refused: str, page: Any, tmp_path: Path) -> None:
     answer = {"message": "The disk is full.", "field": None}

@@ -13,7 +13,7 @@ const MOST_NAMED = 8; // files of those that failed
 
 /**
  * A place where an upload is shown: {element, begin(files, text), say(words), isBusy()}. A file is {name, file}, with
- * the name that is shown; that of a folder is before the names of its files.
+ * the name that is shown; that of a folder is before the names of its files. `file` is null if it cannot be opened.
  *
  * `begin` brings files into a text, a new one if `text` is null, and calls `arrived` with its id. The files that did not
  * come are named first, with the reasons, until somebody goes on.
@@ -94,19 +94,26 @@ export function makeUpload(arrived) {
  * Bring files into a text, a new one if `text` is null, and have it read.
  *
  * `told` is called with the name of the file that is on its way, its number, and the share of all bytes that have
- * arrived. A file that fails leaves the others as they are; if `signal` ends it, none of them stays. The result is the
- * text's id, null if nothing came of a new one, and what failed: the name and why, a Refusal.
+ * arrived. A file that fails leaves the others as they are; when there is no place for any other, the rest is not sent.
+ * If `signal` ends it, a new text is deleted, and from another one those files are removed that had come. The result is
+ * the text's id, null if nothing came of a new one, and what failed: the name and why, a Refusal.
  */
 async function uploaded(files, text, told, signal) {
   const id = text ?? (await post("/api/texts")).id;
   const address = `/api/texts/${id}`;
-  const all = Math.max(1, sum(files.map(({ file }) => file.size)));
+  const all = Math.max(1, sum(files.map(({ file }) => file?.size ?? 0)));
   const kept = [];
   const failed = [];
   let before = 0; // bytes of the files that are done
+  let full = null; // why no other file has a place
   try {
     for (const [i, { name, file }] of files.entries()) {
       signal.throwIfAborted();
+      if (file === null || full !== null) {
+        failed.push({ name, why: file === null ? new Refusal(0) : full });
+        continue;
+      }
+
       const tell = (bytes) => told({ name, number: i + 1, share: Math.min(1, (before + bytes) / all) });
       tell(0);
       try {
@@ -116,6 +123,7 @@ async function uploaded(files, text, told, signal) {
       } catch (why) {
         if (!(await isOfFile(why, address))) throw why;
         failed.push({ name, why });
+        if (why.status === 507 || why.kind === "many_files") full = why;
       }
       before += file.size;
     }
@@ -211,17 +219,24 @@ function isHidden(name) {
   return name.split("/").some((part) => part.startsWith("."));
 }
 
+/** The files of what was dropped. A file or a folder that cannot be opened is named, and spoils no other. */
 async function filesIn(entry) {
-  if (entry.isFile) {
-    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
-    return [{ name: entry.fullPath.slice(1), file }];
-  }
-
-  const reader = entry.createReader();
+  const name = entry.fullPath.slice(1);
   const found = [];
-  while (true) {
-    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject)); // at most 100
-    if (some.length === 0) return found;
-    for (const inside of some) found.push(...(await filesIn(inside)));
+  try {
+    if (entry.isFile) {
+      const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+      return [{ name, file }];
+    }
+
+    const reader = entry.createReader();
+    while (true) {
+      const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject)); // at most 100
+      if (some.length === 0) return found;
+      for (const inside of some) found.push(...(await filesIn(inside)));
+    }
+  } catch (error) {
+    if (!(error instanceof DOMException)) throw error;
+    return [...found, { name, file: null }];
   }
 }
