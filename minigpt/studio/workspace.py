@@ -10,7 +10,7 @@ from .answers import Refusal
 NAME_LENGTH = 80  # characters
 _UNSAFE = re.compile(r"[^\w .,()\[\]+=@-]+")  # in the name of a file or a run
 _DEVICE = re.compile(r"(CON|PRN|AUX|NUL|COM\d|LPT\d)(\..*)?", re.IGNORECASE)  # on Windows
-_ID = re.compile(r"[0-9a-f]{12}")
+TEXT_ID = re.compile(r"[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Workspace:
     def text_folder(self, text: str) -> Path:
         """The folder of a text that is there. A Refusal of status 404 if it is not."""
         folder = self.texts / text
-        if not _ID.fullmatch(text) or not folder.is_dir():
+        if not TEXT_ID.fullmatch(text) or not folder.is_dir():
             raise Refusal(404, "This text is not here any more.", kind="text_gone")
         return folder
 

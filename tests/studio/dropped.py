@@ -11,7 +11,7 @@ from minigpt.studio.workspace import Workspace
 
 def dropped(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """The folder of a text with these files, in a folder of texts and runs."""
-    folder = upload.create(Workspace(root))
+    folder = upload.create(Workspace(root), {})
     for name, data in files.items():
         receive(folder, name, data.encode() if isinstance(data, str) else data)
     return folder

@@ -15,7 +15,7 @@ from minigpt.studio.texts import upload
 from minigpt.studio.texts.about import texts_in, whole_text
 from minigpt.studio.workspace import Workspace
 from tests.conftest import unix_only
-from tests.hostile import UNSAFE_NAMES
+from tests.hostile import NO_ROOM, UNSAFE_NAMES
 
 from .dropped import dropped, receive
 
@@ -105,7 +105,7 @@ def test_of_files_that_come_at_once_only_those_that_have_a_place_stay(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload, "_MOST_BYTES", 1000)
-    folder = upload.create(workspace)
+    folder = upload.create(workspace, {})
     both_have_begun = asyncio.Barrier(2)
 
     async def parts() -> AsyncIterator[bytes]:
@@ -124,16 +124,28 @@ def test_of_files_that_come_at_once_only_those_that_have_a_place_stay(
 def test_a_disk_without_room_is_told_before_anything_comes(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = upload.create(workspace)
+    folder = upload.create(workspace, {})
     free = shutil.disk_usage(workspace.root).free
     monkeypatch.setattr(upload, "_LEAST_FREE", free - 10**9)
     _refused(507, receive, folder, "a", b"text", 2 * 10**9)
     monkeypatch.setattr(upload, "_LEAST_FREE", 1 << 60)
     _refused(507, receive, folder, "a", b"text")
-    for make in (upload.create, upload.create_tales):
-        _refused(507, make, workspace)
+    _refused(507, upload.create, workspace, {})
     assert list(workspace.texts.iterdir()) == [folder]
     assert _names(folder) == [] == _left(folder)
+
+
+@pytest.mark.parametrize("step", ["write_json", "open_new", "_keep"])
+def test_of_tales_that_fill_the_disk_nothing_stays(
+    step: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise NO_ROOM
+
+    monkeypatch.setattr(upload, step, fail)
+    with pytest.raises(OSError, match="No space left"):
+        upload.create(workspace, {}, are_tales=True)
+    assert list(workspace.texts.iterdir()) == []
 
 
 def test_of_an_upload_that_is_broken_off_nothing_stays(workspace: Workspace) -> None:
@@ -142,7 +154,7 @@ def test_of_an_upload_that_is_broken_off_nothing_stays(workspace: Workspace) -> 
         assert len(_left(folder)) == 1
         raise ConnectionError
 
-    folder = upload.create(workspace)
+    folder = upload.create(workspace, {})
     with pytest.raises(ConnectionError):
         asyncio.run(upload.receive(folder, "a", broken()))
     assert _names(folder) == [] == _left(folder)
@@ -167,20 +179,22 @@ def test_a_studio_that_was_killed_loses_only_what_was_just_coming(workspace: Wor
     whole = _text(workspace, "a")
     half = _text(workspace, "b")
     (half / ".arriving-1").write_bytes(b"te")
-    never = upload.create(workspace)
+    never = upload.create(workspace, {})
     (never / ".arriving-2").write_bytes(b"te")
+    half_deleted = _text(workspace, "c")
+    (half_deleted / "text.json").unlink()
     of_somebody_else = workspace.texts / "poems"
     of_somebody_else.mkdir()
     (workspace.texts / "list.txt").write_text("poems")
 
     upload.remove_half(workspace)
     assert {text["id"] for text in texts_in(workspace)} == {whole.name, half.name}
-    assert _left(half) == [] and not never.exists()
+    assert _left(half) == [] and not never.exists() and not half_deleted.exists()
     assert of_somebody_else.is_dir() and (workspace.texts / "list.txt").exists()
 
 
 def test_a_text_is_in_the_list_when_its_first_file_is_there(workspace: Workspace) -> None:
-    folder = upload.create(workspace)
+    folder = upload.create(workspace, {})
     assert texts_in(workspace) == []
     receive(folder, "a", b"text")
     (text,) = texts_in(workspace)

@@ -34,10 +34,8 @@ async def create(request: Request) -> Response:
     are_tales = sent.get("tales") is True
 
     def make() -> str:
-        workspace = studio.workspace
-        folder = upload.create_tales(workspace) if are_tales else upload.create(workspace)
-        write_json(studio.checked_settings({}), folder / SETTINGS_FILE)
-        return folder.name
+        settings = studio.checked_settings({})
+        return upload.create(studio.workspace, settings, are_tales=are_tales).name
 
     return JSONAnswer({"id": await run_in_threadpool(make)}, 201)
 

@@ -18,8 +18,18 @@ from starlette.concurrency import run_in_threadpool
 from ...system.json_objects import read_object
 from ...system.platforms import rename
 from ..answers import Refusal
-from ..workspace import Workspace, safe_name
-from .folder import ABOUT, FILES, NAMES, append_row, make_folder, open_new, statuses, write_json
+from ..workspace import TEXT_ID, Workspace, safe_name
+from .folder import (
+    ABOUT,
+    FILES,
+    NAMES,
+    SETTINGS_FILE,
+    append_row,
+    make_folder,
+    open_new,
+    statuses,
+    write_json,
+)
 
 _MOST_BYTES = 2_000_000_000  # of all files of a text together
 _MOST_FILES = 2_000  # of a text
@@ -36,33 +46,34 @@ _changing = threading.Lock()  # one thread at a time changes what files a text h
 # A text
 
 
-def create(workspace: Workspace) -> Path:
-    """Make a text, which has no name until its first file is there; returns its folder."""
-    _check_free(workspace.root, 0)
+def create(workspace: Workspace, settings: dict[str, Any], *, are_tales: bool = False) -> Path:
+    """Make a text, of the tales that come with minigpt or of files that are to come: it has no name
+    until the first is there. Returns its folder; if anything fails, nothing is left of it."""
+    tales = _tales() if are_tales else None
+    _check_free(workspace.root, tales.stat().st_size if tales else 0)
     make_folder(workspace.texts)
     folder = workspace.texts / secrets.token_hex(6)
     try:
         make_folder(folder)
         make_folder(folder / FILES)
         write_json({"name": ""}, folder / ABOUT)
+        write_json(settings, folder / SETTINGS_FILE)
+        if tales is not None:
+            arriving = _new_name(folder)
+            with open(tales, "rb") as source, open(open_new(arriving), "wb") as copy:
+                shutil.copyfileobj(source, copy)
+            _keep(folder, _TALES, arriving)
     except OSError:  # nothing may be written here, or no more
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return folder
 
 
-def create_tales(workspace: Workspace) -> Path:
-    """Make a text of the tales that come with minigpt; returns its folder."""
+def _tales() -> Path:
     from ...data.files import TALES, find_files
 
-    (source,) = find_files((TALES,))
-    _check_free(workspace.root, source.stat().st_size)
-    folder = create(workspace)
-    arriving = _new_name(folder)
-    with open(source, "rb") as tales, open(open_new(arriving), "wb") as copy:
-        shutil.copyfileobj(tales, copy)
-    _keep(folder, _TALES, arriving)
-    return folder
+    (tales,) = find_files((TALES,))
+    return tales
 
 
 def remove_file(folder: Path, kept: str) -> None:
@@ -83,13 +94,16 @@ def delete(folder: Path) -> None:
 
 
 def remove_half(workspace: Workspace) -> None:
-    """Remove what a studio that was killed was just receiving: the half of a file, and a text that
-    never had one."""
+    """Remove what a studio that was killed was just receiving or deleting: the half of a file, a
+    text that never had one, and what is left of a text."""
     for half in workspace.texts.glob(f"*/{_ARRIVING}*"):
         half.unlink(missing_ok=True)
     for about in workspace.texts.glob(f"*/{ABOUT}"):
         if read_object(about).get("name") == "" and not statuses(about.parent):
             delete(about.parent)
+    for folder in workspace.texts.glob("*/"):
+        if TEXT_ID.fullmatch(folder.name) and not (folder / ABOUT).exists():
+            shutil.rmtree(folder, ignore_errors=True)  # else the next studio tries again
 
 
 # A file that comes
