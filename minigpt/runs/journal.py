@@ -16,12 +16,13 @@ from typing import Any, Self
 from ..system.atomic import write_text
 from ..system.errors import kind_of_error
 from ..system.json_objects import lines_of, to_json
+from ..system.platforms import seconds_asleep
 from .folder import AT_ONCE, JOURNAL, SAMPLES, STATE, STOP
 from .making import locked
 from .state import ENDS, facts_of, read_texts
 
 SECONDS = 1.0  # from one look to the next; the state is written as often, if it has changed
-_SLEPT = 15.0  # seconds more than that between two looks: the computer has slept
+_SLEPT = 15.0  # seconds; a shorter sleep of the computer is not told
 _STOPPED_AT_ONCE = 1  # the exit status
 # Of an earlier sitting, these hold until the one that goes on has made steps of its own.
 _KEPT = (
@@ -157,10 +158,11 @@ class Journal:
 
     def _watch(self) -> None:
         """Until the journal is closed: write what is new, notice a sleep, look for `stop`."""
-        last = time.time()
+        before = seconds_asleep()
         while not self._is_closing.wait(SECONDS):
-            asleep = time.time() - last - SECONDS
-            last = time.time()
+            now = seconds_asleep()
+            asleep = now - before
+            before = now
             if asleep > _SLEPT:
                 self.tell(slept=round(self._state["slept"] + asleep, 1))
             self._write()

@@ -251,6 +251,8 @@ def is_training(run: Path) -> bool:
 def facts_of(run: Path) -> RunFacts:
     """What the files of a run say. What is damaged, or not there yet, is left out."""
     versions = tuple(version_of(f"{run}/{name}") for name in _FILES)
+    if not any(versions):
+        _known.pop(run, None)
     known = _known.get(run)
     if known is not None and known[0] == versions:
         return known[1]

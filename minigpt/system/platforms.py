@@ -1,10 +1,11 @@
 """What differs between operating systems: how a shell wants words quoted, which names cannot be
-those of files, and whether a file that is open can be replaced.
+those of files, whether a file that is open can be replaced, and how long the computer has slept.
 """
 
 import os
 import re
 import shlex
+import sys
 import time
 from pathlib import Path, PurePath, PureWindowsPath
 
@@ -117,3 +118,19 @@ def why_not_written(error: OSError, path: Path) -> str:
     if isinstance(error, PermissionError):
         return f"{reason}; perhaps another program has it open"
     return reason
+
+
+def seconds_asleep() -> float:
+    """How long the computer has slept since some moment: by how much a clock that goes on while it
+    sleeps is ahead of one that stands still. Setting the time of day moves neither."""
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+    if sys.platform == "darwin":
+        return time.clock_gettime(time.CLOCK_MONOTONIC) - time.clock_gettime(time.CLOCK_UPTIME_RAW)
+    if sys.platform == "win32":
+        import ctypes
+
+        awake = ctypes.c_ulonglong()  # in units of 100 nanoseconds
+        ctypes.windll.kernel32.QueryUnbiasedInterruptTime(ctypes.byref(awake))
+        return time.monotonic() - awake.value / 1e7
+    return 0.0

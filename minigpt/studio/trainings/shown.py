@@ -189,7 +189,7 @@ def _told_of(folder: Path, now: float) -> Told:
     }
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=200)  # 30 kB each, and another whenever a file changes
 def _about(
     folder: Path, facts: RunFacts, of_job: FileVersion | None
 ) -> tuple[TrainingJob | None, Told]:
