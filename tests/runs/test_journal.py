@@ -347,6 +347,12 @@ def test_what_goes_wrong_before_a_run_is_continued_is_told(workplace: Path) -> N
     assert state.state == "done"
     assert (state.problem or {})["kind"] == "finished"
 
+    with pytest.raises(SystemExit), Journal(run) as journal:  # stopped while it reads
+        journal.tell("reading")
+        raise SystemExit
+    state = state_of(run)
+    assert (state.state, state.problem) == ("done", None)
+
     parts = Path("runs/parts")
     interrupted(parts, step=3)
     Path("my.txt").unlink()
