@@ -151,6 +151,7 @@ class WrittenText(Response):
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         command = self._command
         wrong = None
+
         async with self._turns:
             try:
                 root = self._workspace.root
@@ -168,6 +169,7 @@ class WrittenText(Response):
             except Exception as error:  # whoever waits for an end gets one
                 _log.exception("a text")
                 wrong = f"{type(error).__name__}: {error}"
+
         problem = None if wrong is None else {"kind": "other", "message": wrong}
         await rows.put({"end": True, "problem": problem})
 

@@ -15,7 +15,8 @@ from minigpt.runs import state as state_module
 from minigpt.runs.folder import JOB, JOURNAL, METRICS, PLAN, SAMPLES, STATE, STEPS, WEIGHTS
 from minigpt.runs.state import keep_copied
 from minigpt.studio.trainings.asking import write_job
-from minigpt.studio.trainings.shown import rows_after, told_of, told_of_all
+from minigpt.studio.trainings.rows import rows_after
+from minigpt.studio.trainings.shown import told_of, told_of_all
 from minigpt.system.atomic import write_text
 from minigpt.system.json_objects import lines_of
 

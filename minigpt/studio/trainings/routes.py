@@ -18,7 +18,8 @@ from ..texts.about import for_run
 from ..texts.folder import chosen_settings
 from ..uses import WrittenText, checked_command
 from . import asking, removal
-from .shown import WAITING, free_space, rows_after, told_of
+from .rows import rows_after
+from .shown import WAITING, free_space, told_of
 
 _LITTLE = 300_000_000  # bytes: less is too little for the files of a run
 
