@@ -152,7 +152,7 @@ def keep_top_p(logits: Array, p: float) -> Array:
 
     largest = np.sort(logits)[..., ::-1]  # (..., vocab_size)
     probabilities = np.exp(largest - largest[..., :1])
-    probabilities /= probabilities.sum(axis=-1, keepdims=True)
+    probabilities /= probabilities.sum(axis=-1, keepdims=True, dtype=np.float64)  # as in the page
     before = probabilities.cumsum(axis=-1, dtype=np.float64) - probabilities  # of all likelier ones
     count = (before < p).sum(axis=-1, keepdims=True)  # (..., 1), how many to keep
     smallest_kept = np.take_along_axis(largest, count - 1, axis=-1)  # (..., 1)

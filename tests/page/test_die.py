@@ -98,10 +98,12 @@ def test_a_repeated_passage_is_penalised_as_in_the_package(
 
 
 def test_ten_tokens_as_likely_as_each_other_are_cut_as_in_the_package(worker: Worker) -> None:
-    """Nine of them reach 0.9, whatever the rounding."""
-    filtered = worker.call(FILTERED, [0.0] * 10, {"temperature": 1, "topP": 0.9}, [])
-    expected = sampler.filtered(np.zeros(10, np.float32), top_p=0.9)
-    assert [logit is not None for logit in filtered] == np.isfinite(expected).tolist()
+    """Nine of them reach 0.9, whatever the rounding. Of two, the first has not quite a half if
+    there is a third, however unlikely that is."""
+    for logits, p in (([0.0] * 10, 0.9), ([0.0, 0.0, -16.0], 0.5)):
+        filtered = worker.call(FILTERED, logits, {"temperature": 1, "topP": p}, [])
+        expected = sampler.filtered(np.array(logits, np.float32), top_p=p)
+        assert [logit is not None for logit in filtered] == np.isfinite(expected).tolist()
 
 
 @given(logits=logit_lists | ties, number=st.floats(0, 1, exclude_max=True))
