@@ -3,10 +3,8 @@
 import io
 import json
 import logging
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,10 +30,8 @@ def read_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def _read(module: str, content: Content, *arguments: str) -> Iterator[Any]:
     """What the process would print, line by line."""
     printed = io.BytesIO()
-    with content.seekable() as stream, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdout", SimpleNamespace(buffer=printed))
-        patch.setattr(sys, "argv", ["reader", "no limit of memory"])
-        apart.answer(_values(module, stream, *arguments))
+    with content.seekable() as stream:
+        apart.print_lines(_values(module, stream, *arguments), printed)
     for line in printed.getvalue().splitlines():
         yield apart._value(line, content)
 

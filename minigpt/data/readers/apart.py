@@ -2,7 +2,8 @@
 
 A file can be made so that such a library never ends, fills the memory or crashes. Then its process
 is ended, and one line says so. The process gets the file as its standard input and prints lines of
-JSON.
+JSON. Its standard error is a pipe in which nothing ever comes: when that ends, the program that
+reads the lines is gone, however it was ended, and the process ends too.
 """
 
 import contextlib
@@ -32,13 +33,13 @@ def read_apart(module: str, content: Content, *arguments: str) -> Iterator[Any]:
     command = [sys.executable, "-P", "-m", f"{__package__}.{module}", str(memory), *arguments]
     environment = {**os.environ, "PYTHONPATH": str(_PACKAGE), "PYTHONUTF8": "1"}
 
-    with content.seekable() as stream:
+    with content.seekable() as stream, _pipe_without_end() as waiting:
         os.lseek(stream.fileno(), 0, os.SEEK_SET)
         process = subprocess.Popen(
             command,
             stdin=stream,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=waiting,
             env=environment,
         )
         try:
@@ -48,6 +49,18 @@ def read_apart(module: str, content: Content, *arguments: str) -> Iterator[Any]:
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
+
+
+@contextlib.contextmanager
+def _pipe_without_end() -> Iterator[int]:
+    """A pipe to read from, whose other end stays open as long as this process lives, or until it is
+    not needed any more."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def _values(process: subprocess.Popen[bytes], content: Content) -> Iterator[Any]:
@@ -107,13 +120,31 @@ class CannotRead(Exception):
 def answer(values: Iterable[Any]) -> None:
     """Print values as lines of JSON, or the error that ends them. The memory is limited, where the
     system can do that, to the number of bytes that is the first argument."""
+    _end_with_reader()
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
         memory = int(sys.argv[1])
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    print_lines(values, sys.stdout.buffer)
 
-    output = sys.stdout.buffer
+
+def _end_with_reader() -> None:
+    """End this process when the one that reads what it prints is gone."""
+    pipe = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)  # for what a library says
+    os.close(nowhere)
+
+    def wait() -> None:
+        os.read(pipe, 1)  # until its end
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def print_lines(values: Iterable[Any], output: IO[bytes]) -> None:
+    """Write values as lines of JSON, or the error that ends them."""
     try:
         for value in values:
             _print(value, output)

@@ -1,7 +1,12 @@
 """The process that reads PDF and parquet: what it reads comes back, and whatever it does, it costs
 one line."""
 
+import contextlib
+import os
+import select
+import signal
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +14,7 @@ import pytest
 
 from minigpt import UserError
 
+from ...patience import PATIENCE
 from ..texts import documents, refusal, write
 from .made import parquet, pdf, pdf_of, zstandard
 
@@ -65,6 +71,51 @@ def test_a_reader_that_never_ends_or_crashes_is_ended(
         monkeypatch.setattr(sys, "executable", str(program))
         monkeypatch.setattr("minigpt.data.readers.apart.MOST_SECONDS", 1)
         assert message in refusal(file)
+
+
+# What takes the place of Python: a process that never ends, and tells its number.
+NEVER = """#!/bin/sh
+exec {python} -c '
+import os
+from minigpt.data.readers.apart import answer
+
+def values():
+    yield os.getpid()
+    while True:
+        pass
+
+answer(values())' "$@"
+"""
+READER = """
+import sys
+from pathlib import Path
+from minigpt.config import ReadingConfig
+from minigpt.data.readers.apart import read_apart
+from minigpt.data.readers.content import Content
+
+sys.executable = sys.argv[1]
+values = read_apart("pdf_pages", Content.of_file(Path(sys.argv[2]), ReadingConfig()))
+print(next(values), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing to wait with")
+def test_the_process_ends_with_the_one_that_reads_what_it_prints(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.pdf", pdf([LINE]))
+    program = write(tmp_path / "python", NEVER.format(python=sys.executable))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    command = [sys.executable, "-c", READER, str(program), str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        process = os.pidfd_open(int(reader.stdout.readline()))
+        reader.kill()
+    try:
+        assert select.select([process], [], [], PATIENCE)[0]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        os.close(process)
 
 
 @pytest.mark.long
