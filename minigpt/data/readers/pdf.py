@@ -33,15 +33,17 @@ _ROMAN = re.compile(r"(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")  # below a hundred
 _ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _MOST_NUMBERS = 4  # in a line, of which one may be that of the page
 _PAGE_OF = re.compile(r"\W*(?:page|seite|p\.)\s*\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?\W*", re.I)
-_ENTRY_PAGE = re.compile(r"(?:\d{1,4}|[ivxlc]{1,7})$", re.I)  # at the end of such an entry
-_ENTRY_END = 40  # characters that tell
+_ROW_OF_DOTS = re.compile(  # at the end of an entry, without spaces; an ellipsis has up to four
+    r"(?:\.{6,}(?:\d{1,4}|[ivxlc]{1,7})?|\.{4,}\d{1,4})$", re.I
+)
+_FEWER_THAN_ELLIPSIS = (".", "..")  # what is left of a row of dots, or of a formula
+_LINE_END = 40  # characters that tell
 _LONGEST_HEADER = (
     80  # characters; the same holds beside a page number, and for a title in a table of contents
 )
 _FEWEST_ENTRIES = 5  # of a table of contents on a page ...
 _FEWEST_BELOW_HEADING = 3  # ... that has its heading
 _LONGEST_WORD = 60  # characters
-_DOTS = "...."  # before it, however many spaces there are
 _ITEM = re.compile(r"(?:[•●▪◦‣∙*–—-]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+\S")
 _BULLET = re.compile(r"[•●▪◦‣∙]\s*")
 _ENDS = re.compile(r"[.!?:;…][\"'”’»)\]]*$")
@@ -328,13 +330,13 @@ def _paragraphs(lines: Sequence[_Line], report: Report) -> list[Block]:
 def _is_entry(line: _Line) -> bool:
     """Whether a line is an entry of a table of contents: dots lead to a page number. The dots may
     be a line of their own."""
-    return not line.text.strip(". ") or _has_row_of_dots(line)
+    return line.text in _FEWER_THAN_ELLIPSIS or _has_row_of_dots(line)
 
 
 def _has_row_of_dots(line: _Line) -> bool:
-    """Whether a line ends in dots, or in dots and a page number."""
-    end = line.text[-_ENTRY_END:].replace(" ", "")
-    return _ENTRY_PAGE.sub("", end).endswith(_DOTS)
+    """Whether a line ends in many dots, or in dots and a page number."""
+    end = line.text[-_LINE_END:].replace(" ", "")
+    return _ROW_OF_DOTS.search(end) is not None
 
 
 def _ends(paragraph: Sequence[_Line], following: _Line, usual: int) -> bool:
@@ -346,7 +348,7 @@ def _ends(paragraph: Sequence[_Line], following: _Line, usual: int) -> bool:
     if begins_small or _HYPHEN.search(line.text[-_LONGEST_WORD:]):
         return False
     is_short = len(line.text) < _FULL * usual
-    is_end = _ENDS.search(line.text[-_ENTRY_END:]) is not None
+    is_end = _ENDS.search(line.text[-_LINE_END:]) is not None
     if line.is_last:
         longest = max((len(before.text) for before in paragraph[:-1]), default=usual)
         is_very_short = len(line.text) < _SHORT * min(longest, usual)  # a column may be narrow

@@ -141,6 +141,13 @@ def test_entries_of_a_table_of_contents_are_left_out(tmp_path: Path) -> None:
     assert text_of(tmp_path, [LINE, *following, "7", LINE]) == f"{LINE} {LINE}"
 
 
+@pytest.mark.parametrize("end", [". . .", ". . . .", "....", "....?", ". . . . I"])
+def test_a_line_that_ends_with_an_ellipsis_stays(end: str, tmp_path: Path) -> None:
+    lines = [f"This is a line that is about as long as the other ones {end}", LINE, f"so {end}"]
+    assert text_of(tmp_path, lines) == " ".join(lines)
+    assert ". . ." in text_of(tmp_path, [LINE, "It ended.", ". . .", LINE])
+
+
 def test_numbers_and_single_dots_of_formulas_are_no_table_of_contents(tmp_path: Path) -> None:
     """Papers have numbered equations and lines, and dots that formulas end with."""
     formulas = [line for number in range(1, 8) for line in (LINE, ".", f"{7 * number}")]
