@@ -20,8 +20,9 @@ from torch import Tensor
 
 from .. import UserError
 from ..config import EARLY_UNTIL, TrainConfig
-from ..tokenizer import Tokenizer, TokenSplitter
+from ..tokenizer import Tokenizer
 from .origin import Origin
+from .token_splitting import TokenSplitter
 
 IGNORED = -100  # a target that does not count, as in torch's cross-entropy
 
@@ -175,12 +176,13 @@ class SplitTokens:
         if done >= EARLY_UNTIL:
             return inputs, targets
 
-        ids = torch.cat((inputs, targets[:, -1:]), dim=1).numpy()  # (b, T + 1)
+        ids = torch.cat((inputs, targets[:, -1:]), dim=1)  # (b, T + 1)
         # Drawn for all rows, so that a row is split alike whichever process it falls to.
         shape = (2, self._config.batch_size, ids.shape[1])
         random = _random(self._config.seed, step, counter=1 << 255).random(shape)
-        ids = self._splitter(ids, self._config.token_split_prob, random[:, rows])
-        return torch.from_numpy(ids[:, :-1]), torch.from_numpy(ids[:, 1:])
+        of_rows = torch.from_numpy(random[:, rows])  # (2, b, T + 1)
+        ids = self._splitter(ids, self._config.token_split_prob, of_rows)
+        return ids[:, :-1], ids[:, 1:]
 
 
 class ShortContext:

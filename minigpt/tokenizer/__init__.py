@@ -19,7 +19,6 @@ from .bpe import BytePairTokenizer, tiktoken_tokenizer, train_bpe
 from .characters import CharacterTokenizer
 from .chunked_encoding import Encoded, TextChunk, encode_in_pieces
 from .foreign import ForeignTokenizer, as_tokenizer, same_tokenizer
-from .token_splitting import TokenSplitter
 from .tokenizer_json import has_tokenizer, load_tokenizer
 
 __all__ = [
@@ -33,7 +32,6 @@ __all__ = [
     "Encoded",
     "ForeignTokenizer",
     "TextChunk",
-    "TokenSplitter",
     "Tokenizer",
     "TokenizerLike",
     "UnknownCharacter",

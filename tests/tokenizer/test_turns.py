@@ -6,15 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from minigpt import UserError
 from minigpt.cli import main
+from minigpt.data.token_splitting import TokenSplitter
 from minigpt.tokenizer import (
     END_OF_TURN,
     SPEAKER,
     BytePairTokenizer,
-    TokenSplitter,
     encode_in_pieces,
     load_tokenizer,
     make_tokenizer,
@@ -99,8 +100,8 @@ def test_pieces_of_a_text_give_the_ids_of_the_whole(
 
 
 def test_the_end_of_a_turn_is_never_split(tokenizer: BytePairTokenizer) -> None:
-    ids = np.array([tokenizer.encode(TALK * 4)])  # (1, n)
-    first_pairs = np.zeros((2, *ids.shape))
+    ids = torch.tensor([tokenizer.encode(TALK * 4)])  # (1, n)
+    first_pairs = torch.zeros(2, *ids.shape)
     (split,) = TokenSplitter(tokenizer)(ids, 1.0, first_pairs).tolist()
     (line_end,) = tokenizer.encoding.encode_ordinary("\n")
     assert tokenizer.end_of_turn in split
