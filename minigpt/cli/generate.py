@@ -8,10 +8,10 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import InferenceConfig, SampleConfig, check_given
+from ..config import USUAL, InferenceConfig, SampleConfig, check_given
 from ..config.checked import is_utf8
 from ..devices.memory import enough_memory
 from ..generation.results import Step, Token
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 _OTHERS = ("interactive", "json", "show", "min_words", "wrap")  # options
+_DEFAULTS = {  # of settings for which each run has its own
+    **{name: f"the run's own, mostly {value:g}" for name, value in USUAL.items()},
+    "dry_allowed_length": "the run's own, as its text repeats itself",
+}
 _ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
 _BETWEEN = "* * *"  # two texts that --min-words asks for
 _MOST_TEXTS = 100  # that --min-words begins: a model may always end at once
@@ -60,7 +64,7 @@ def options(parser: Parser) -> None:
         "--wrap", type=int, metavar="N", help=f"{wrap} (default: the width of a terminal)"
     )
 
-    sampling = add_fields(parser, SampleConfig, "sampling")
+    sampling = add_fields(parser, SampleConfig, "sampling", defaults=_DEFAULTS)
     sampling.add_argument(
         "--without",
         action="append",
@@ -74,9 +78,10 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Write a text, or records of several."""
-    config = SampleConfig(**given_fields(given, SampleConfig))
+    settings = given_fields(given, SampleConfig)
+    SampleConfig(**settings)  # refuses a wrong one before the model is read
     machine = InferenceConfig(**given_fields(given, InferenceConfig))
-    _check(given, config)
+    _check(given, settings)
     if len(given.prompt) > 1:
         words = " ".join(given.prompt)
         raise UserError(f"put quotes around the prompt: {quote(words)}")
@@ -85,11 +90,11 @@ def run(given: argparse.Namespace) -> None:
     if not given.interactive:
         prompt = read_prompt(prompt)
     with enough_memory("fewer --samples, or a smaller model"):
-        _generate(prompt or "", given, config, machine)
+        _generate(prompt or "", given, settings, machine)
 
 
 def _generate(
-    prompt: str, given: argparse.Namespace, config: SampleConfig, machine: InferenceConfig
+    prompt: str, given: argparse.Namespace, settings: dict[str, Any], machine: InferenceConfig
 ) -> None:
     from ..data.dialogue import MANNER
     from ..generation.processors import without
@@ -98,7 +103,7 @@ def _generate(
     name = str(chosen_model(given.run))
     writer = _writer(name, machine)
     processors = [without(text, writer.tokenizer) for text in given.without]
-    task = Task(writer, config, processors, prompt, shown=prompt)
+    task = Task(writer, settings, processors, prompt, shown=prompt)
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
@@ -152,17 +157,17 @@ def _dialogue(task: Task, given: argparse.Namespace) -> "Dialogue | None":
     return None if given.plain else dialogue
 
 
-def _check(given: argparse.Namespace, config: SampleConfig) -> None:
+def _check(given: argparse.Namespace, settings: dict[str, Any]) -> None:
     """Refuse options that do not fit together, or have no meaning."""
     others = {name: vars(given)[name] for name in _OTHERS}
-    check_given({**given_fields(given, SampleConfig), **others})
+    check_given({**settings, **others})
 
     for option, value in (("--min-words", given.min_words), ("--wrap", given.wrap)):
         if value is not None and value < 0:
             raise UserError(f"{option} must be at least 0, got {value}")
     if given.plain and given.answerer is not None:
         raise UserError("--as does nothing beside --plain; leave one of them out")
-    if given.min_words and config.max_new_tokens == 0:
+    if given.min_words and settings.get("max_new_tokens") == 0:
         raise UserError("--min-words needs --max-new-tokens of at least 1")
     if given.interactive and given.prompt == ["-"]:
         raise UserError("--interactive reads prompts from standard input; leave out the -")
@@ -256,7 +261,7 @@ def _count_words(prompt: str, samples: list[list[Step]]) -> int:
 
 def _write_records(task: Task) -> None:
     """A JSON record for each sample, one on a line."""
-    samples = task.writer.samples(task.prompt, processors=task.processors, **vars(task.config))
+    samples = task.samples()
     for i, sample in enumerate(samples):
         record = {
             "prompt": sample.prompt,

@@ -12,13 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import UserError
 from ..config import SampleConfig
 from ..devices.memory import enough_memory
-from ..generation.results import Step
+from ..generation.results import Sample, Step
 from ..system.platforms import end_of_input
 from ..system.shown import plural
 from .options import typed_text
@@ -35,11 +35,24 @@ class Task:
     """What is to be written."""
 
     writer: "Writer"
-    config: SampleConfig
+    settings: dict[str, Any]  # that were given, in the place of the model's own
     processors: "list[Processor]"
     prompt: str
     shown: str  # before what is written
     is_answer: bool = False
+
+    @cached_property
+    def config(self) -> SampleConfig:
+        """How it is written."""
+        return self.writer.usual.with_given(**self.settings)
+
+    def with_given(self, **given: Any) -> "Task":
+        """The same task with other settings."""
+        return replace(self, settings={**self.settings, **given})
+
+    def samples(self) -> "list[Sample]":
+        """All texts, whole."""
+        return self.writer.samples(self.prompt, processors=self.processors, **self.settings)
 
     def steps(self, **more: Any) -> Iterator[Step]:
         """Token after token; `more` is what :meth:`Writer.steps` takes besides."""
@@ -49,7 +62,7 @@ class Task:
         """The same task with this seed, or with its own, or else with a new one."""
         seed = self.config.seed if seed is None else seed % (1 << 63)
         seed = random.randrange(2**31) if seed is None else seed
-        return replace(self, config=replace(self.config, seed=seed))
+        return self.with_given(seed=seed)
 
     def as_answer(self, talk: "Talk") -> "Task":
         """The same task for the next turn of a talk."""
@@ -58,8 +71,8 @@ class Task:
             context_length=self.writer.engine.context_length,
             max_new_tokens=self.config.max_new_tokens,
         )
-        config = talk.settings(self.config)
-        return replace(self, config=config, prompt=prompt, shown=talk.opening, is_answer=True)
+        task = self.with_given(stop=talk.settings(self.config).stop)
+        return replace(task, prompt=prompt, shown=talk.opening, is_answer=True)
 
     def summary(self, samples: list[list[Step]], seconds: float, seed: str, more: str) -> str:
         """What is said below a text: how fast it was written, and why its samples end where they
@@ -175,9 +188,9 @@ class Session:
                 temperature = float(value)
             except ValueError:
                 raise UserError(f"temperature must be a number, got {value!r}") from None
-            config = replace(self._task.config, temperature=temperature)
-            self._task = replace(self._task, config=config)
-            print_message(f"temperature {temperature:g}")
+            task = self._task.with_given(temperature=temperature)
+            print_message(f"temperature {task.config.temperature:g}")  # a wrong one is refused
+            self._task = task
         elif name == "again" and not value:
             if self._again is None:
                 raise UserError("there is nothing yet to write again")

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -46,10 +46,16 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_fields(
-    parser: Parser, config: type, title: str, skip: Sequence[str] = (), planned: Sequence[str] = ()
+    parser: Parser,
+    config: type,
+    title: str,
+    skip: Sequence[str] = (),
+    planned: Sequence[str] = (),
+    defaults: Mapping[str, str] | None = None,
 ) -> argparse._ArgumentGroup:
-    """Add an option for each field but those to skip; the `planned` ones show no default. Returns
-    their group."""
+    """Add an option for each field but those to skip; the `planned` ones show no default, and
+    `defaults` says in words what some defaults are. Returns their group."""
+    in_words = {**dict.fromkeys(planned, "planned"), **(defaults or {})}
     group = parser.add_argument_group(title)
     hints = get_type_hints(config)
     for field in dataclasses.fields(config):
@@ -57,8 +63,8 @@ def add_fields(
             continue
 
         says_nothing = field.default in (None, (), "") or field.default is False
-        if field.name in planned:
-            note = " (default: planned)"
+        if field.name in in_words:
+            note = f" (default: {in_words[field.name]})"
         elif says_nothing:
             note = ""
         else:

@@ -15,7 +15,7 @@ from .checked import (
     from_dict,
     setting,
 )
-from .generation import InferenceConfig, SampleConfig
+from .generation import USUAL, InferenceConfig, SampleConfig
 from .network import (
     GPT_NAME,
     PARTS,
@@ -57,6 +57,7 @@ __all__ = [
     "PRESETS",
     "SHAPE",
     "SMALLEST_VOCABULARY",
+    "USUAL",
     "Checked",
     "Count",
     "EvaluationConfig",

@@ -1,7 +1,7 @@
 """How a text is generated, and how a trained model is run."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 from .checked import (
     ANY_SEED,
@@ -22,10 +22,14 @@ from .checked import (
     setting,
 )
 
+# How a new run is sampled, if nothing else is given, as measured in docs/results.md. How long a
+# passage may be repeated is counted in its text.
+USUAL: Final[dict[str, Any]] = {"temperature": 0.7, "dry_multiplier": 0.8, "dry_base": 1.75}
+
 
 @dataclass(frozen=True)
 class SampleConfig(Checked):
-    """How a text is generated."""
+    """How a text is generated. The defaults hold for a model that has none of its own."""
 
     max_new_tokens: Natural = setting(300, "how many tokens to write at most")
     temperature: Temperature = setting(
@@ -48,7 +52,7 @@ class SampleConfig(Checked):
         0.0, "subtracted from a token's logit each time that it was written"
     )
     dry_multiplier: Multiplier = setting(
-        0.0, "above 0, such as 0.8, keeps a text from repeating passages (docs/generating.md)"
+        0.0, "keeps a text from repeating passages (docs/generating.md); 0: does not"
     )
     dry_base: Base = setting(
         1.75, "how many times larger the penalty on a repeated passage is for each further token"
@@ -64,6 +68,18 @@ class SampleConfig(Checked):
     seed: SeedOrAny | None = setting(
         None, "the same seed writes the same text; random if unset or -1"
     )
+
+    def with_given(self, **given: Any) -> "SampleConfig":
+        """These settings of a model, with those that are given for a text in their place.
+
+        Whoever gives the temperature 0 or 1 asks for the likeliest tokens, or for the model's own
+        probabilities: without any other word on repeated passages, none is penalised then.
+        """
+        settings = given
+        asks_for_model = given.get("temperature") in (0, 1)
+        if asks_for_model and not any(name.startswith("dry_") for name in given):
+            settings = {**given, "dry_multiplier": 0.0}
+        return replace(self, **settings)
 
     def _check(self) -> None:
         if self.seed == ANY_SEED:

@@ -6,6 +6,7 @@ tokens before it, several of them, stood before it earlier too. It is known as D
 yourself"), and llama.cpp has it by the same names.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from ..tokenizer import Tokenizer
 from .window import Array, TokenIds
 
-# After these a text may go on as it did before: line ends, quotation marks of any form, and what
-# stands after the name of a speaker.
-_SEPARATORS = ("\n", "\r", '"', "“", "”", "„", "«", "»", ":")
+# After these a text may go on as it did before: line ends, quotation marks of any form but that of
+# an apostrophe, and what stands after the name of a speaker.
+_SEPARATORS = '\n\r"“”„«»‹›「」『』:：'
+_SEPARATOR = re.compile(b"|".join(mark.encode() for mark in _SEPARATORS))
 _LARGEST = 1e4  # a penalty; beyond any difference of two logits
 
 
@@ -85,11 +87,10 @@ class Passages:
 def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
     """Which tokens end a passage, ``(vocab_size,)``: those with a line end, a quotation mark or
     a colon, and those that stand between documents or between the turns of a conversation."""
-    marks = [mark.encode() for mark in _SEPARATORS]
     separators = np.zeros(tokenizer.vocab_size, bool)
     for token_id in range(tokenizer.vocab_size):
         text = tokenizer.token_bytes(token_id)
-        separators[token_id] = not text or any(mark in text for mark in marks)
+        separators[token_id] = not text or _SEPARATOR.search(text) is not None
     return separators
 
 

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class Writer:
         alphabet: the bytes of the text that it learned from, in hexadecimal; it writes no others.
         dialogue: who speaks in the text that it learned from, if that is conversations.
         read_text: reads again the text that it learned from, and the text to validate on.
+        usual: how the model is sampled, as far as no other settings are given.
     """
 
     engine: "NumpyGPT | TorchGPT"
@@ -53,6 +54,7 @@ class Writer:
     alphabet: str = ""
     dialogue: Dialogue | None = None
     read_text: Callable[[], tuple[Part, Part]] | None = None
+    usual: SampleConfig = field(default_factory=SampleConfig)
 
     @cached_property
     def model(self) -> "GPT":
@@ -79,8 +81,8 @@ class Writer:
             prompt: how the text begins.
             processors: functions that change the logits before a token is drawn; see
                 :meth:`stream`.
-            **settings: fields of :class:`minigpt.SampleConfig`; of several samples the first is
-                returned.
+            **settings: fields of :class:`minigpt.SampleConfig` that are to differ from the usual
+                ones of the model; of several samples the first is returned.
         """
         return "".join(self.stream(prompt, processors=processors, **settings))
 
@@ -101,13 +103,14 @@ class Writer:
                 ``(b, vocab_size)`` are the model's, float32; a processor may change them in
                 place, returns as many, and forbids a token by minus infinity. Tokens that the
                 training text cannot have had stay forbidden.
-            **settings: fields of :class:`minigpt.SampleConfig`.
+            **settings: fields of :class:`minigpt.SampleConfig` that are to differ from the usual
+                ones of the model: see :meth:`minigpt.SampleConfig.with_given`.
 
         Raises:
             UserError: also if a processor returns something else, such as another shape or NaN,
                 or if the processors leave a text no token to choose.
         """
-        config = replace(SampleConfig(**settings), samples=1)
+        config = replace(self.usual.with_given(**settings), samples=1)
         steps = self.steps(prompt, config, processors=processors)
         pieces = itertools.chain([prompt], (step.text for step in steps))
         return filter(None, pieces)
@@ -126,7 +129,7 @@ class Writer:
         Sample i depends on the seed and i, not on the number of samples, except for rounding: it
         differs with the batch size, and changes about one token in two million."""
         start = time.perf_counter()
-        config = SampleConfig(**settings)
+        config = self.usual.with_given(**settings)
         steps = self.steps(
             prompt, config, log_probabilities=log_probabilities, processors=processors
         )

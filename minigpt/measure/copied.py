@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from .. import UserError
+from ..config import SampleConfig
 from ..data.batches import Dataset
 from ..data.source import read_again
 from ..generation.torch_gpt import engine_of
@@ -37,8 +38,9 @@ def reserved_seconds(network: nn.Module, dataset: Dataset, minutes: float) -> fl
     return 0.0
 
 
-def say_copied(trainer: Training) -> None:
-    """How much of what a trained model writes is copied from its text, if there is time to look."""
+def say_copied(trainer: Training, usual: SampleConfig) -> None:
+    """How much of what a trained model writes is copied from its text, if there is time to look.
+    It is sampled as usual."""
     expected = seconds_to_look(trainer.model, trainer.dataset)
     origin = trainer.dataset.origin
     if expected >= _MOST_SECONDS or origin.text is None:
@@ -47,7 +49,8 @@ def say_copied(trainer: Training) -> None:
     if trainer.config.steps is None:
         left = trainer.started + 60 * trainer.config.minutes - time.monotonic()
 
-    writer = writer_of(trainer, read_text=partial(read_again, origin.text, origin.fingerprint))
+    read_text = partial(read_again, origin.text, origin.fingerprint)
+    writer = writer_of(trainer, usual, read_text=read_text)
     start = time.monotonic()
     writer.samples(samples=8, max_new_tokens=8, seed=0)  # of the 200 that are to come
     if 60 * (time.monotonic() - start) < left:  # half of it to write, half to look them up
@@ -59,7 +62,7 @@ def say_copied(trainer: Training) -> None:
                     keep_copied(trainer.folder.path, asdict(result))
 
 
-def writer_of(trainer: Training, **more: Any) -> Writer:
+def writer_of(trainer: Training, usual: SampleConfig, **more: Any) -> Writer:
     """A writer with the model in its present state; `more` are further arguments of it."""
     dataset = trainer.dataset
     origin = dataset.origin
@@ -69,5 +72,6 @@ def writer_of(trainer: Training, **more: Any) -> Writer:
         knows_documents=origin.knows_documents,
         alphabet=origin.alphabet,
         dialogue=origin.dialogue,
+        usual=usual,
         **more,
     )

@@ -6,10 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import GPT_NAME
+from ..config import GPT_NAME, SampleConfig
 from ..data.dialogue import MANNER
 from ..generation.talk import read_talk
-from ..runs.folder import COUNTING_BITS, INTERPOLATION, WEIGHTS, kept_steps, listed
+from ..runs.folder import (
+    COUNTING_BITS,
+    GENERATION,
+    INTERPOLATION,
+    WEIGHTS,
+    kept_steps,
+    listed,
+)
 from ..runs.weights import read_best, read_network
 from ..system.commands import command, started_as
 from ..system.platforms import quote, quote_path
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 _LEARNED_BY_HEART = 0.8  # of the steps: a loss that was lowest before this has risen since
 
 
-def say_result(trainer: "Trainer") -> None:
+def say_result(trainer: "Trainer", usual: SampleConfig) -> None:
     """The loss that was reached, why the training ended, how good that is, and what to do next."""
     state = trainer.state
     training = trainer.config
@@ -60,7 +67,17 @@ def say_result(trainer: "Trainer") -> None:
         say(f"to do better: --minutes {more}")
     elif not is_better:
         say(f"to do better: --steps {3 * state.step}")
+    say(sampled_as(usual))
     _say_next(trainer, folder)
+
+
+def sampled_as(usual: SampleConfig) -> str:
+    """How a run is sampled if nothing else is given, in a line."""
+    temperature = f"it writes at temperature {usual.temperature:g}"
+    if usual.dry_multiplier == 0.0:
+        return temperature
+    repeats = f"avoids repeating more than {plural(usual.dry_allowed_length, 'token')} in a row"
+    return f"{temperature} and {repeats}, as the text does ({GENERATION})"
 
 
 def _say_kept(folder: Path) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 from torch import nn
 
-from ..config import Settings, TrainConfig
+from ..config import SampleConfig, Settings, TrainConfig
 from ..data.batches import Dataset
 from ..data.source import Source
 from ..devices.memory import enough_memory
 from ..measure.copied import reserved_seconds, say_copied
 from ..measure.yardstick import Counting
 from ..model import GPT
-from ..runs.folder import EXPECTED, PLAN, has_checkpoint
+from ..runs.folder import EXPECTED, GENERATION, PLAN, has_checkpoint, read_usual
 from ..runs.journal import Journal
 from ..runs.listing import Run
 from ..runs.making import check_free
@@ -46,6 +46,7 @@ from .resume import (
 )
 from .samples import Samples, check_sample_prompt
 from .texts import Text, most_to_copy, named_texts, new_place, read_source, tokens_of
+from .usual import usual_of
 
 _SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
 
@@ -151,7 +152,8 @@ def start_run(
             folder.tell("tokens", share=round(share, 3))
 
         dataset = on_all(tokens_of, source, settings.text, beginning.tokenizer, tell_share)
-        files = {}
+        usual = on_main(usual_of, dataset)
+        files = {GENERATION: usual.to_json()}
         if planned is not None:
             planned = planned.with_tokens(dataset)
             settings = planned.settings
@@ -171,12 +173,13 @@ def start_run(
                 dataset,
                 training,
                 folder=folder,
+                usual=usual.settings,
                 files=files,
                 started=started,
             )
             trainer.figures[EXPECTED] = None if planned is None else planned.bits_per_byte
             report.say_run(trainer, planned)
-            return train_and_report(trainer, place, trainer.train)
+            return train_and_report(trainer, place, usual.settings, trainer.train)
 
 
 def plan_run(source: Source, beginnings: tuple[Beginning, ...]) -> Planned:
@@ -206,15 +209,21 @@ def resume_run(
         config = on_main(continued_config, run, state, training)
         source = on_main(text_of_run, run, config)
         dataset = on_all(tokens_of_run, run, config, source)
+        usual = on_main(read_usual, run)
         on_main(check_has_more, run, state, config, dataset)
 
         folder = RunFolder(run, journal)
         trainer = make_trainer(
-            GPT(config.gpt), dataset, config.training, folder=folder, started=started
+            GPT(config.gpt),
+            dataset,
+            config.training,
+            folder=folder,
+            usual=usual,
+            started=started,
         )
         trainer.figures[EXPECTED] = on_main(expected_of_run, run, state, config)
         report.say_run(trainer)
-        return train_and_report(trainer, run, trainer.resume)
+        return train_and_report(trainer, run, usual, trainer.resume)
 
 
 # Of a new run and of one that is continued
@@ -226,12 +235,13 @@ def make_trainer(
     training: TrainConfig,
     *,
     folder: RunFolder,
+    usual: SampleConfig,
     started: float,
     files: Mapping[str, str] | None = None,
 ) -> Trainer:
     """A trainer that shows samples and what counting gives, and leaves time to tell how much of
     what the model writes is copied."""
-    callbacks: list[object] = [Samples()]
+    callbacks: list[object] = [Samples(usual)]
     # What counting gives is of all tokens, and not to be compared with the loss of some.
     if dataset.counted_train is None:
         callbacks.insert(0, Counting())
@@ -250,7 +260,9 @@ def make_trainer(
     return trainer
 
 
-def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]) -> Run:
+def train_and_report(
+    trainer: Trainer, folder: Path, usual: SampleConfig, train: Callable[[], object]
+) -> Run:
     """Train a new or an earlier run to its end, and tell what has become of it."""
     try:
         with enough_memory(_smaller(trainer), lambda: has_checkpoint(folder)):
@@ -259,8 +271,8 @@ def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]
         result.say_interrupted(folder, interruption.saved)
         raise
 
-    result.say_result(trainer)
-    on_main(say_copied, trainer)
+    result.say_result(trainer, usual)
+    on_main(say_copied, trainer, usual)
     return Run(folder)
 
 

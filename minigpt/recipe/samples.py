@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import UserError
-from ..config import GPT_NAME
+from ..config import GPT_NAME, SampleConfig
 from ..data.batches import Dataset
 from ..generation.torch_gpt import network_name
 from ..generation.writer import Writer
@@ -53,6 +53,10 @@ class Samples:
     _known_words: set[str] | None = None
     _next = 0.0  # when the next text is due, in seconds since the start
 
+    def __init__(self, usual: SampleConfig | None = None):
+        """`usual` is how the texts are sampled; unset: by the plain defaults."""
+        self._usual = usual or SampleConfig()
+
     def on_start(self, trainer: Training, figures: Figures) -> None:
         journal = trainer.folder.journal
         if journal is None:
@@ -72,7 +76,7 @@ class Samples:
 
     def on_evaluation(self, trainer: Training, figures: Figures) -> None:
         beginning = trainer.config.sample_prompt or _usual_prompt(trainer)
-        writer = writer_of(trainer)
+        writer = writer_of(trainer, self._usual)
         seed = trainer.config.seed
         text = writer.generate(beginning, max_new_tokens=_TOKENS_OF_EVALUATION, seed=seed)
         say_text_of_a_model(text)
@@ -93,7 +97,7 @@ class Samples:
             return
         start = time.monotonic()
         with evaluating(trainer.model):
-            writer = writer_of(trainer)
+            writer = writer_of(trainer, self._usual)
             seed = trainer.config.seed
             text = writer.generate(self._beginning, max_new_tokens=_TOKENS, seed=seed)
             row = self._row(trainer, writer, self._beginning, text, is_evaluation=False)

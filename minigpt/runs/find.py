@@ -11,14 +11,14 @@ from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import InferenceConfig, TextConfig
+from ..config import InferenceConfig, SampleConfig, TextConfig
 from ..data.files import Say
 from ..devices.choice import find_device, has_gpu, this_gpu
 from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
 from .base import BASE, find_base
-from .folder import CONFIG, WEIGHTS, RunConfig, kept_steps, listed, read_config
+from .folder import CONFIG, WEIGHTS, RunConfig, kept_steps, listed, read_config, read_usual
 from .found import FoundModel, load_run, make_glass, tokenizer_of, weights_file
 from .listing import all_runs, newest_run
 from .weights import load_weights
@@ -77,12 +77,12 @@ def load(
     from ..generation.torch_gpt import engine_of
 
     moved = found.model.to(named or "cpu", getattr(torch, config.precision))
-    return Writer(engine_of(moved), found.tokenizer, **_knowledge(found.config))
+    return Writer(engine_of(moved), found.tokenizer, **_knowledge(found.config, found.usual))
 
 
 def glass_writer(found: FoundModel) -> Writer:
     """A writer with the glass engine."""
-    return Writer(found.glass, found.tokenizer, **_knowledge(found.config))
+    return Writer(found.glass, found.tokenizer, **_knowledge(found.config, found.usual))
 
 
 def _load_into(
@@ -104,15 +104,17 @@ def _load_into(
     if machine.precision != "float32":
         model.to(getattr(torch, machine.precision))
     engine = engine_of(model, config.context_length)
-    return Writer(engine, chosen, **_knowledge(config))
+    return Writer(engine, chosen, **_knowledge(config, read_usual(folder)))
 
 
-def _knowledge(config: RunConfig | None) -> dict[str, Any]:
-    """What a writer knows of the text that a run learned from: arguments of a :class:`Writer`."""
+def _knowledge(config: RunConfig | None, usual: SampleConfig) -> dict[str, Any]:
+    """What a writer knows of how a run is sampled, and of the text that it learned from: arguments
+    of a :class:`Writer`."""
     if config is None:
-        return {}
+        return {"usual": usual}
     origin = config.origin
     knowledge: dict[str, Any] = {
+        "usual": usual,
         "knows_documents": origin.knows_documents,
         "alphabet": origin.alphabet,
         "dialogue": origin.dialogue,

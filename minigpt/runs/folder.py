@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
+from ..config import GPT_NAME, GPTConfig, SampleConfig, TextConfig, TrainConfig, from_dict
 from ..data.origin import Origin
 from ..system.atomic import whole_name
 from ..system.json_objects import read_lines, read_object
@@ -26,6 +26,7 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"  # the best by validation
 TOKENIZER = "tokenizer.json"
 PLAN = "plan.json"
+GENERATION = "generation.json"  # how it is sampled, if nothing else is given
 METRICS = "metrics.jsonl"  # a row for each evaluation
 STEPS = "steps.jsonl"  # a row for each step, or for some of them
 PICTURE = "loss.png"
@@ -133,6 +134,22 @@ def read_plan(folder: Path) -> dict[str, Any]:
     """What was measured and chosen before the training; nothing if it had no plan, or a damaged
     one."""
     return read_object(folder / PLAN)
+
+
+def read_usual(folder: Path) -> SampleConfig:
+    """How a run is sampled, if nothing else is given: what its generation.json says, or the plain
+    defaults if it has none. Of the file only fields of a SampleConfig are read."""
+    path = folder / GENERATION
+    if not path.exists():
+        return SampleConfig()
+    data = read_object(path)
+    names = {field.name for field in dataclasses.fields(SampleConfig)} & data.keys()
+    if not names:
+        raise UserError(f"{path} is damaged: it has no setting", kind="damaged_run")
+    try:
+        return from_dict(SampleConfig, {name: data[name] for name in names})
+    except UserError as error:
+        raise UserError(f"{path}: {error}", kind="damaged_run") from None
 
 
 def _read_dialogue(data: Any) -> "Dialogue | None":

@@ -1,12 +1,12 @@
 """A model read from its folder: weights in the glass engine, tokenizer and, of a run, settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import GPTConfig
+from ..config import GPTConfig, SampleConfig
 from ..config.parts.norms import NamedArrays
 from ..generation.numpy_gpt import NumpyGPT
 from ..system.safetensors_files import read_weights
@@ -20,6 +20,7 @@ from .folder import (
     existing_file,
     kept_file,
     read_config,
+    read_usual,
 )
 
 if TYPE_CHECKING:
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class FoundModel:
     """A model with its tokenizer, the folder that they were found in and, if it is a run, its
-    settings. `step` is given if the weights are not the run's best, but kept from that step."""
+    settings. `step` is given if the weights are not the run's best, but kept from that step;
+    `usual` is how the model is sampled, if nothing else is given."""
 
     folder: Path
     glass: NumpyGPT
     tokenizer: Tokenizer
     config: RunConfig | None = None
     step: int | None = None
+    usual: SampleConfig = field(default_factory=SampleConfig)
 
     @property
     def is_run(self) -> bool:
@@ -69,7 +72,8 @@ def load_run(
         raise UserError(f"{folder / TOKENIZER} has {problem}")
 
     glass = make_glass(gpt_config, read_weights(path), path)
-    return FoundModel(folder, glass, own_tokenizer, config, step)
+    usual = read_usual(folder)
+    return FoundModel(folder, glass, own_tokenizer, config, step=step, usual=usual)
 
 
 def weights_file(folder: Path, step: int | None) -> Path:

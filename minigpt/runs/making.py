@@ -26,6 +26,7 @@ from .folder import (
     DAMAGED,
     FIRST,
     FOLDERS,
+    GENERATION,
     JOURNAL,
     JOURNAL_FILES,
     KEPT,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 # deleted: what shows that it is a run goes last. The studio has files of its own in the journal.
 _IN_CHECKPOINT = (LAST, PREVIOUS, BEST, DAMAGED)
 _OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
-_ALONE = (TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, WEIGHTS, CONFIG)
+_ALONE = (TOKENIZER, PLAN, GENERATION, METRICS, STEPS, PICTURE, PAGE, WEIGHTS, CONFIG)
 _FILES = tuple(
     re.compile(pattern)
     for pattern in (

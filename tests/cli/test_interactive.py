@@ -174,8 +174,8 @@ def test_a_text_that_is_stopped_goes_on_after_all_that_was_shown_and_a_second_ct
 ) -> None:
     """Also if the key is pressed between drawing a token and showing it."""
     writer = minigpt.load(tiny_run)
-    config = minigpt.SampleConfig(max_new_tokens=30, seed=1)
-    session = Session(Task(writer, config, [], prompt="", shown=""), width=0)
+    settings = {"max_new_tokens": 30, "seed": 1}
+    session = Session(Task(writer, settings, [], prompt="", shown=""), width=0)
     presses = iter([0, 0, 1])
 
     def press_and_write(text: str, end: str = "\n") -> None:

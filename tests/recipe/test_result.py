@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.config import TextConfig, TrainConfig
+from minigpt.config import SampleConfig, TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.recipe.result import say_result
@@ -37,7 +37,7 @@ def result(
         figures={"counted_tokens": len(dataset.train)} | figures,
         started=time.monotonic() - took,
     )
-    say_result(trainer)  # type: ignore[arg-type]
+    say_result(trainer, SampleConfig(temperature=0.7))  # type: ignore[arg-type]
     out, err = capsys.readouterr()
     return out, err.splitlines()
 

@@ -11,6 +11,7 @@ import pytest
 
 import minigpt
 from minigpt.cli import main
+from minigpt.runs.folder import GENERATION
 from tests.runs.keep import PROMPT, RUN, used
 
 KEPT = sorted(path for path in (Path(__file__).parent / "kept").iterdir() if path.is_dir())
@@ -34,6 +35,24 @@ def test_a_kept_run_writes_and_predicts_as_it_did_and_learns_on(expected: dict[s
     assert found["step"] == expected["step"]
     assert found["bits_per_byte"] == pytest.approx(expected["bits_per_byte"], rel=1e-4)
     assert found["val_loss"] == pytest.approx(expected["val_loss"], rel=1e-3)
+
+
+def test_greedy_texts_and_those_of_temperature_1_stay_as_they_were_whatever_is_usual(
+    tmp_path: Path,
+) -> None:
+    """What an earlier version wrote, with a model that goes round in circles."""
+    run = tmp_path / "my"
+    shutil.copytree(KEPT[0] / RUN, run)
+    usual = {"temperature": 0.7, "dry_multiplier": 4.0, "dry_allowed_length": 1}
+    (run / GENERATION).write_text(json.dumps(usual))
+    writer = minigpt.load(run, "cpu")
+    text = {"max_new_tokens": 60, "seed": 3}
+    for temperature, expected in (
+        (0, "the fox" + 30 * " n"),
+        (1, "the foxcyabssdi e he bmdbon thewd crord he hee tc f oh n helhhehe i fr an kild"),
+    ):
+        assert writer.generate(PROMPT, temperature=temperature, **text) == expected
+    assert writer.generate(PROMPT, temperature=0, dry_multiplier=4.0, **text).count(" n") < 30
 
 
 def test_a_kept_run_is_exported_and_shown(

@@ -60,7 +60,7 @@ def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
     tiny_run: Path,
 ) -> None:
     names = {"config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl"}
-    names |= {"plan.json", "loss.png", "checkpoint/last.safetensors"}
+    names |= {"plan.json", "generation.json", "loss.png", "checkpoint/last.safetensors"}
     names |= {"checkpoint/previous.safetensors", ".lock", "steps.jsonl"}
     names |= {"journal/state.json", "journal/samples.jsonl"}
     found = {str(f.relative_to(tiny_run)) for f in tiny_run.rglob("*") if f.is_file()}
