@@ -1,11 +1,12 @@
 """Makes the base from a run of training: python data/base/pack.py runs/NAME [--out data/base]
 
-It writes model.safetensors (float16), tokenizer.json and config.json. The config tells nothing of
-the texts; SOURCES.md does. `minigpt/runs/base.py` reads what is written here.
+It writes model.safetensors (float16), tokenizer.json, generation.json and config.json. The config
+tells nothing of the texts; SOURCES.md does. `minigpt/runs/base.py` reads what is written here.
 """
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -17,7 +18,7 @@ from minigpt import UserError
 from minigpt.data.origin import Origin
 from minigpt.runs.base import CHECKSUMS, READ, checksums
 from minigpt.runs.find import full_name
-from minigpt.runs.folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig, read_plan
+from minigpt.runs.folder import CONFIG, GENERATION, TOKENIZER, WEIGHTS, RunConfig, read_plan
 from minigpt.runs.found import FoundModel, load_run
 from minigpt.runs.weights import metadata_of, read_best, read_network
 from minigpt.system.atomic import write_text
@@ -45,7 +46,7 @@ def main() -> None:
 
 
 def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
-    """Write the base's three files, made from a run, into the folder `out`; other files there stay.
+    """Write the base's files, made from a run, into the folder `out`; other files there stay.
     Returns their size in bytes.
 
     `size_read` is how many bytes of text it has learned from; unset: the whole text of the run.
@@ -65,6 +66,7 @@ def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
         new = Path(place)
         save_tensors(weights, new / WEIGHTS, _about(run))
         write_text(found.tokenizer.to_json(), new / TOKENIZER)
+        shutil.copy(run / GENERATION, new)
 
         content = _config(found)
         content[READ] = _text_size(run) if size_read is None else size_read

@@ -1,8 +1,9 @@
 """The base: a small English model that comes with minigpt, in `data/base/` of a checkout and in
 `base/` of an installed package.
 
-It is a run of which only three files are left: weights in float16, the tokenizer, and a config
-without texts, which also holds the checksums of all three. `data/base/pack.py` makes it.
+It is a run of which only four files are left: how it is sampled, weights in float16, the tokenizer,
+and a config without texts, which also holds the checksums of these two and its own.
+`data/base/pack.py` makes it.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from .folder import CONFIG, TOKENIZER, WEIGHTS, read_raw_config
+from .folder import CONFIG, GENERATION, TOKENIZER, WEIGHTS, read_raw_config
 from .found import FoundModel, load_run
 
 BASE = "base"  # its name, wherever a run can be named
@@ -46,7 +47,7 @@ def find_base() -> Path:
     """The folder of the base; UserError if it is missing or damaged. To hash the weights is quicker
     than to read them."""
     folder = base_folder()
-    for name in (CONFIG, *_CHECKED):
+    for name in (CONFIG, GENERATION, *_CHECKED):
         if not (folder / name).is_file():
             raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
     content = read_raw_config(folder)

@@ -10,7 +10,7 @@ import pytest
 import minigpt
 from minigpt.recipe.beginning import model_to_begin_with
 from minigpt.runs.find import find_model
-from minigpt.runs.folder import CONFIG, WEIGHTS
+from minigpt.runs.folder import CONFIG, GENERATION, WEIGHTS
 
 from ..conftest import train_tiny
 from .conftest import Type, assert_refused
@@ -31,7 +31,12 @@ def test_every_command_finds_the_base_by_its_name(
     assert type_("export base")[1] == "exports/base-hf\n"
     assert type_("export base --to gguf")[1] == "exports/base-gguf\n"
 
-    assert {file.name for file in tiny_base.iterdir()} == {CONFIG, WEIGHTS, "tokenizer.json"}
+    assert {file.name for file in tiny_base.iterdir()} == {
+        CONFIG,
+        GENERATION,
+        WEIGHTS,
+        "tokenizer.json",
+    }
     assert not Path("base").exists() and not Path("runs").exists()
 
 

@@ -12,15 +12,16 @@ from safetensors.numpy import load_file
 import minigpt
 from data.base.pack import write_base
 from minigpt import UserError
+from minigpt.config import SampleConfig
 from minigpt.runs.base import bytes_read, read_base
-from minigpt.runs.folder import CONFIG, PLAN, TOKENIZER, WEIGHTS
+from minigpt.runs.folder import CONFIG, GENERATION, PLAN, TOKENIZER, WEIGHTS
 from minigpt.runs.found import load_run
 from minigpt.runs.weights import read_best
 
 from ..conftest import train_tiny
 
 PACK = Path(__file__).parents[2] / "data/base/pack.py"
-FILES = {CONFIG, TOKENIZER, WEIGHTS}
+FILES = {CONFIG, GENERATION, TOKENIZER, WEIGHTS}
 
 
 def test_the_base_is_its_run_in_float16(tiny_run: Path, tiny_base: Path) -> None:
@@ -126,3 +127,7 @@ def test_pack_makes_a_base_of_a_run_or_says_why_not(tiny_run: Path, tmp_path: Pa
     done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == f"error: {tmp_path} is not a run: it has no config.json\n"
+
+
+def test_it_is_sampled_as_its_run(tiny_run: Path, tiny_base: Path) -> None:
+    assert read_base().usual == load_run(tiny_run).usual != SampleConfig()
