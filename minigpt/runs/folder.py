@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import GPT_NAME, GPTConfig, SampleConfig, TextConfig, TrainConfig, from_dict
+from ..config import (
+    GPT_NAME,
+    GPTConfig,
+    SampleConfig,
+    TextConfig,
+    TrainConfig,
+    fields_of,
+    from_dict,
+)
 from ..data.origin import Origin
 from ..system.atomic import whole_name
 from ..system.json_objects import read_lines, read_object
@@ -138,16 +146,17 @@ def read_plan(folder: Path) -> dict[str, Any]:
 
 def read_usual(folder: Path) -> SampleConfig:
     """How a run is sampled, if nothing else is given: what its generation.json says, or the plain
-    defaults if it has none. Of the file only fields of a SampleConfig are read."""
+    defaults if it has none. Of the file only fields of a SampleConfig are read, without samples."""
     path = folder / GENERATION
     if not path.exists():
         return SampleConfig()
     data = read_object(path)
-    names = {field.name for field in dataclasses.fields(SampleConfig)} & data.keys()
-    if not names:
+    settings = fields_of(SampleConfig, data)
+    settings.pop("samples", None)
+    if not settings:
         raise UserError(f"{path} is damaged: it has no setting", kind="damaged_run")
     try:
-        return from_dict(SampleConfig, {name: data[name] for name in names})
+        return from_dict(SampleConfig, settings)
     except UserError as error:
         raise UserError(f"{path}: {error}", kind="damaged_run") from None
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import Count, Limits, Natural, SampleConfig, Temperature
+from ..config import Count, Limits, Natural, SampleConfig, fields_of
 from ..generation.talk import talk_of_messages
 from ..generation.writer import Writer
 from .settings import ROLES, ServeConfig
@@ -62,7 +62,6 @@ def _require(holds: bool, param: str, expected: str, status: int = 400) -> None:
 class Order(SampleConfig):
     """What a request may ask for beside the fields of a SampleConfig, by OpenAI's names."""
 
-    temperature: Temperature = 1.0
     max_tokens: Natural = _USUAL_TOKENS
     n: Count = 1
     logprobs: Few | None = None
@@ -79,14 +78,17 @@ def read_order(
 ) -> tuple[Order, list[Any]]:
     """What a request asks for, and its prompts as they were sent, not yet checked.
 
-    A field that is null counts as absent, one that is unknown is ignored. The order holds
-    `max_tokens`, which the request asks for, and `max_new_tokens`, which the server grants.
+    A field that is null counts as absent, one that is unknown is ignored. What is absent is as
+    usual with the model, except for the number of tokens. The order holds `max_tokens`, which the
+    request asks for, and `max_new_tokens`, which the server grants.
     """
     given = {name: value for name, value in body.items() if value is not None}
     _require(not given.get("suffix"), "suffix", "left out: this model cannot insert text", 422)
 
     usual_tokens = writer.engine.context_length if is_chat else _USUAL_TOKENS
-    order = Order(**_order_fields(given, is_chat, usual_tokens))
+    asked = _order_fields(given, is_chat, usual_tokens)
+    sampling = writer.usual.with_given(**fields_of(SampleConfig, asked))
+    order = Order(**{**vars(sampling), **asked})
     prompts = _sent_prompts(given, is_chat)
 
     num_texts = order.n * len(prompts)

@@ -48,6 +48,7 @@ def a_job(writer: Writer, n: int = 1, prompt: str = "the fox", **fields: Any) ->
     bias = writer.bias.copy()
     bias[writer.tokenizer.end_of_text] = -np.inf
     count = fields.pop("max_tokens", 3)
+    fields = {"temperature": 1.0, **fields}
     order = Order(n=n, max_tokens=count, max_new_tokens=count, **fields)
     ids = writer.tokenizer.encode(prompt)
     return Job(order, [(prompt, ids)], bias, time.monotonic() + 100)

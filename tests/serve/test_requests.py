@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt import UserError
+import minigpt
+from minigpt import SampleConfig, UserError
 from minigpt.data.dialogue import Dialogue
 from minigpt.generation.writer import Writer
 from minigpt.runs.find import find_model
@@ -26,7 +27,7 @@ from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from minigpt.serve.app import BODY
-from minigpt.serve.requests import read_bias, read_order
+from minigpt.serve.requests import Order, read_bias, read_order
 
 COUNT = int(os.environ.get("MINIGPT_REQUESTS", "1000"))
 ERROR = {"message", "type", "param", "code"}
@@ -78,6 +79,31 @@ def test_the_seed_minus_one_means_any(local: Local) -> None:
     written = {local.complete(**asked)["choices"][0]["text"] for _ in range(4)}
     assert len(written) > 1
     assert local.ask(COMPLETIONS, {**asked, "seed": -2})[0] == 400
+
+
+def test_what_a_request_leaves_out_is_as_the_run_says(tiny_run: Path) -> None:
+    """The same text as that of the writer, with the same settings given or left out."""
+    writer = minigpt.load(tiny_run, device="cpu")
+    assert writer.usual != SampleConfig()
+    server = Local(tiny_run, writer=writer)
+    asked: list[dict[str, Any]] = [{}, {"temperature": 0.4}, {"temperature": 1}, {"dry_base": 3}]
+    for chosen in asked:
+        body = {"prompt": "the fox", "max_tokens": 30, "seed": 3, **chosen}
+        written = server.complete(**body)["choices"][0]["text"]
+        expected = writer.generate("the fox", max_new_tokens=30, seed=3, **chosen)
+        assert "the fox" + written == expected
+
+    def order(**body: Any) -> Order:
+        return read_order(body, is_chat=False, writer=writer, config=ServeConfig())[0]
+
+    usual = writer.usual
+    left_out = order(prompt="the")
+    assert left_out.temperature == usual.temperature and left_out.max_tokens == 16
+    assert left_out.dry_allowed_length == usual.dry_allowed_length
+    for temperature in (0, 1):
+        assert order(temperature=temperature).dry_multiplier == 0.0
+        asked_for = order(temperature=temperature, dry_multiplier=0.5)
+        assert asked_for.dry_multiplier == 0.5
 
 
 any_request = given(
