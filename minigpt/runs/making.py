@@ -203,7 +203,7 @@ def remove_untrained(folder: Path, *, is_locked: bool = False) -> None:
             with contextlib.suppress(FileNotFoundError):
                 inner.rmdir()
         if not _is_awaited(folder):
-            remove_from_journal(folder, JOURNAL_FILES)
+            _remove_from_journal(folder, JOURNAL_FILES)
             with contextlib.suppress(OSError):
                 (folder / JOURNAL).rmdir()
         for name in (*beginning, STEPS):
@@ -225,7 +225,21 @@ def _is_awaited(run: Path) -> bool:
         return False
 
 
-def remove_from_journal(run: Path, names: Iterable[str]) -> None:
+def remove_unbegun(run: Path) -> None:
+    """Remove what a program has put into a folder for a training that never began: its journal, and
+    the folder if that leaves it empty. Nothing else is touched, and nothing at all where there is a
+    run. UserError if a process is training there."""
+    with locked(run):
+        if (run / CONFIG).exists() or (run / WEIGHTS).exists():
+            return
+        _remove_from_journal(run, (*STUDIO_FILES, *JOURNAL_FILES))
+    (run / LOCK).unlink(missing_ok=True)
+    for folder in (run / JOURNAL, run):
+        with contextlib.suppress(OSError):  # somebody has put a file there
+            folder.rmdir()
+
+
+def _remove_from_journal(run: Path, names: Iterable[str]) -> None:
     """Remove the files with these names from a journal, whole or unfinished; one that is a link is
     not followed."""
     folder = run / JOURNAL

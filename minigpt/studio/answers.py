@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -14,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from .. import UserError
 from ..system.json_objects import to_json, without_halves
+from ..system.platforms import is_windows
 
 _MOST_BYTES = 1 << 20  # of a JSON object that a window sends
 
@@ -107,8 +109,13 @@ async def refuse(request: Request, error: Exception) -> Response:
 
 
 def _of_system(error: OSError) -> tuple[int, str]:
+    """The answer to an error of the system. Windows moves and removes no file that is open: that of
+    a training which has just ended is, for a moment."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return 507, "Nothing new can be saved. Free some space."
+    if is_windows() and isinstance(error, PermissionError):
+        name = Path(error.filename).name if error.filename else "A file"
+        return 409, f"{name} is still open in another program. Try again in a moment."
     return 500, f"{error.filename or 'A file'}: {error.strerror}."
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.folder import JOURNAL, LOG, STOP
+from minigpt.runs.folder import JOURNAL, LOG, STATE, STOP
 from minigpt.studio.answers import Refusal
 from minigpt.studio.trainings import line as line_module
 from minigpt.studio.trainings.asking import (
@@ -193,13 +193,47 @@ def test_who_leaves_the_line_leaves_nothing(workspace: Workspace) -> None:
     assert not run.exists()
 
 
+def test_who_leaves_the_line_takes_nothing_from_a_training_that_a_terminal_began_there(
+    workspace: Workspace,
+) -> None:
+    run = ask_for(workspace, "shy")
+    make_run(workspace.runs, "shy", phase="reading", is_alive=True)
+    leave_line(run)
+    assert told_of(run)["state"] == "reading"
+    assert (run / JOURNAL / STATE).exists()
+    make_run(workspace.runs, "shy")  # and ends
+
+
 def test_a_run_that_leaves_the_line_is_what_it_was(workspace: Workspace) -> None:
     run = end(workspace.runs / "old")
+    before = told_of(run)
     go_on(run, 5)
-    assert told_of(run)["state"] == "waiting"
+    told = told_of(run)
+    assert (told["state"], told["minutes"]) == ("waiting", 7.0)
     stop(run)
-    assert told_of(run)["state"] == "done"
-    assert (run / "config.json").exists()
+    job = read_job(run)
+    assert job is not None and job.minutes is None
+    assert {**told_of(run), "changed": before["changed"]} == before
+
+
+def test_a_run_that_goes_on_and_is_cancelled_before_it_learns_has_the_minutes_that_it_took(
+    workspace: Workspace, started: Started
+) -> None:
+    run = end(workspace.runs / "old")
+    go_on(run, 5)
+    Line(workspace).look()
+    assert told_of(run)["minutes"] == 7.0
+    make_run(workspace.runs, "old", phase="reading", how="stopped", said={"began": time.time()})
+    assert told_of(run)["minutes"] == 2.0
+
+
+def test_a_run_that_was_moved_is_not_made_again_by_its_request(workspace: Workspace) -> None:
+    run = end(workspace.runs / "old", how="stopped")
+    job = read_job(run) or a_job()
+    run.rename(workspace.root / "elsewhere")
+    with pytest.raises(FileNotFoundError):
+        write_job(run, job)
+    assert not run.exists()
 
 
 def test_more_minutes_are_added_to_those_before(workspace: Workspace) -> None:

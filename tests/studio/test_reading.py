@@ -103,6 +103,23 @@ def test_parts_that_are_left_out_are_told_and_do_not_refuse_the_file(tmp_path: P
     assert not any(file["problem"] for file in whole_text(folder)["files"])
 
 
+def test_all_files_that_are_left_out_are_named_and_those_in_archives_at_least_counted(
+    tmp_path: Path,
+) -> None:
+    members: dict[str, bytes | str] = {f"{n}.png": PNG for n in range(150)}
+    files: dict[str, str | bytes] = {"a.txt": some_text(300)}
+    files |= {f"{n}.png": PNG for n in range(250)}
+    files |= {f"{name}.zip": zipped({"text.txt": "text", **members}) for name in ("x", "y")}
+    folder = dropped(tmp_path, files)
+    found = _read(folder)
+    kinds = [left_out["kind"] for left_out in found["left_out"]]
+    assert (kinds.count("picture"), kinds.count("inside")) == (250, 200)
+    assert found["more_left_out"] == 100
+    told = whole_text(folder)
+    assert sum(file["problem"] is not None for file in told["files"]) == 250
+    assert row(folder)["files"] == 3
+
+
 @pytest.mark.parametrize(
     ("files", "kind", "message"),
     [

@@ -1,12 +1,15 @@
 """Runs are renamed, put into the bin and back, and removed; nothing else is touched."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minigpt.runs.folder import JOB, JOURNAL, LOG, STATE
+from minigpt.runs.folder import CONFIG, JOB, JOURNAL, LOG, STATE, WEIGHTS
 from minigpt.studio.answers import Refusal
+from minigpt.studio.trainings import removal
+from minigpt.studio.trainings.asking import is_busy
 from minigpt.studio.trainings.removal import (
     empty_bin,
     everything_of_run,
@@ -19,7 +22,9 @@ from minigpt.studio.trainings.shown import told_of, told_of_all
 from minigpt.studio.workspace import Workspace
 from minigpt.system.atomic import unfinished_name
 
+from ..patience import PATIENCE
 from .by_hand import TEXT, a_job, make_run
+from .conftest import Window
 
 LEARNED: dict[str, Any] = {
     "phase": "training",
@@ -109,6 +114,56 @@ def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace) -> Non
         "with-mine/mine.txt",
     ]
     assert outside.read_text() == "mine"
+
+
+def test_a_folder_that_may_be_of_another_program_stays_in_the_bin_and_is_named(
+    workspace: Workspace,
+) -> None:
+    for name in ("broken", "diary"):
+        put_into_bin(workspace, make_run(workspace.runs, name, job=a_job(), **LEARNED))
+    broken = workspace.bin / "broken"
+    for name in (CONFIG, WEIGHTS, f"{JOURNAL}/{JOB}", f"{JOURNAL}/{STATE}", "mine.txt"):
+        (broken / name).write_text("damaged")
+
+    assert empty_bin(workspace) == ["runs/.bin/broken is not a run"]
+    assert [path.name for path in workspace.bin.iterdir()] == ["broken"]
+
+
+@pytest.mark.parametrize("how", ["finished", None])
+def test_a_run_whose_process_has_not_left_stays_where_it_is(
+    how: str | None, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(workspace.runs, is_alive=True, **{**LEARNED, "how": how})
+    monkeypatch.setattr(removal, "_SECONDS_TO_LEAVE", 0.0)
+    removal.wait_for_processes([run])
+    with pytest.raises(Refusal) as refused:
+        put_into_bin(workspace, run)
+    assert refused.value.kind == ("run_learning" if how is None else "run_ending")
+    assert run.exists()
+
+
+def test_who_waits_for_a_process_does_not_keep_the_line_from_going_on(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it waits for is the end of the process, not a number of seconds."""
+    line = window.studio.line
+    runs = window.studio.workspace.runs
+    ended = make_run(runs, is_alive=True, **LEARNED)
+    looks = []
+
+    def look(run: Path) -> bool:
+        looks.append(run)
+        if len(looks) <= 3:
+            with ThreadPoolExecutor(1) as other:  # a lock that this thread held would not stop it
+                assert other.submit(line.look).result(PATIENCE) is None
+        if len(looks) == 3:
+            make_run(runs, **LEARNED)  # its process leaves
+        return is_busy(run)
+
+    monkeypatch.setattr(removal, "is_busy", look)
+    assert window.post("/api/runs/diary/delete").json["state"] == "gone"
+    assert looks[:3] == [ended] * 3
+    assert (window.studio.workspace.bin / "diary").exists()
 
 
 def test_a_journal_that_is_a_link_is_not_followed(workspace: Workspace) -> None:

@@ -1,6 +1,7 @@
 """What the studio answers for runs: states, rows, texts and files of them."""
 
 import asyncio
+import errno
 import io
 import json
 import math
@@ -19,6 +20,7 @@ from minigpt.studio import children as children_module
 from minigpt.studio import uses as uses_module
 from minigpt.studio.children import ChildError, read_child
 from minigpt.studio.context import Studio
+from minigpt.studio.trainings import asking, removal
 from minigpt.studio.trainings import line as line_module
 from minigpt.studio.trainings import routes as routes_module
 from minigpt.studio.trainings import shown as shown_module
@@ -193,6 +195,37 @@ def test_a_run_that_is_not_there_is_gone(name: str, window: Window, workspace: W
 # Changes
 
 
+def test_a_run_that_is_moved_while_it_is_changed_is_gone(
+    window: Window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(workspace.runs, job=a_job(), **{**LEARNED, "how": "stopped"})
+
+    def write_moved(moved: Path, job: Any) -> None:
+        moved.rename(workspace.root / "elsewhere")
+        write_job(moved, job)
+
+    monkeypatch.setattr(asking, "write_job", write_moved)
+    answer = window.post(f"/api/runs/{run.name}/go-on", {"minutes": 5})
+    assert (answer.status, answer.json["kind"]) == (404, "run_gone")
+    assert not run.exists()
+
+
+def test_on_windows_a_file_that_is_open_is_said_in_words(
+    window: Window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of a training is open until its process has left."""
+    run = make_run(workspace.runs, job=a_job(), **LEARNED)
+
+    def refuse(path: Path, name: Path) -> None:
+        raise PermissionError(errno.EACCES, "Access is denied", str(path))
+
+    monkeypatch.setattr(removal, "rename", refuse)
+    monkeypatch.setattr("minigpt.system.platforms._NAME", "nt")
+    answer = window.post(f"/api/runs/{run.name}/delete")
+    said = f"{run.name} is still open in another program. Try again in a moment."
+    assert (answer.status, answer.json["message"]) == (409, said)
+
+
 def test_a_run_is_renamed_deleted_and_put_back(window: Window, workspace: Workspace) -> None:
     make_run(workspace.runs, "diary", **LEARNED)
     assert window.post("/api/runs/diary/rename", {"name": "novel"}).json["name"] == "novel"
@@ -200,7 +233,7 @@ def test_a_run_is_renamed_deleted_and_put_back(window: Window, workspace: Worksp
     assert window.post("/api/runs/novel/restore").json["state"] == "done"
     assert window.post("/api/runs/novel/restore").status == 404
     window.post("/api/runs/novel/delete")
-    assert window.post("/api/empty-bin").status == 204
+    assert window.post("/api/empty-bin").json == {"problems": []}
     assert window.get("/api/state").json["bin"] == []
 
 

@@ -17,6 +17,7 @@ from minigpt.studio.children import Children
 from minigpt.studio.context import Studio
 from minigpt.studio.texts import upload
 from minigpt.studio.texts.about import for_run
+from minigpt.studio.texts.folder import READING_FILE, reading_of, write_json
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.trainings import asking
 from minigpt.studio.workspace import Workspace
@@ -163,6 +164,37 @@ def test_a_text_that_waits_for_its_turn_can_change_and_is_read_all_the_same(
     work.keep_going(third)
     goes_on.set()
     assert started.get(timeout=PATIENCE) == third.name
+    work.close()
+
+
+def test_texts_that_wait_to_be_planned_for_keep_no_other_from_being_read(tmp_path: Path) -> None:
+    planned: Queue[str] = Queue()
+    goes_on = Event()
+
+    class Programs(Children):
+        def start(self, module: str, arguments: Sequence[str], folder: Path) -> Any:
+            text = Path(arguments[0])
+            if module.endswith("planning"):
+                planned.put(text.name)
+                assert goes_on.wait(PATIENCE)
+            else:
+                read.put(text.name)
+                found = {"of": reading_of(text), "is_done": True, "problem": None}
+                write_json(found, text / READING_FILE)
+            return subprocess.Popen([sys.executable, "-c", ""])
+
+    read: Queue[str] = Queue()
+    texts = [dropped(tmp_path, {"my.txt": "text"}) for _ in range(5)]
+    work = TextWork(Programs(), tmp_path)
+    for folder in texts:
+        work.keep_going(folder)
+    names = {folder.name for folder in texts}
+    assert {read.get(timeout=PATIENCE) for _ in texts} == names
+    first = planned.get(timeout=PATIENCE)
+    assert planned.empty()  # one alone is planned for
+
+    goes_on.set()
+    assert {first} | {planned.get(timeout=PATIENCE) for _ in texts[1:]} == names
     work.close()
 
 

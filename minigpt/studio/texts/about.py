@@ -22,7 +22,7 @@ from .folder import (
 _NOT_WHOLE = ("parts", "inside")  # kinds of what was left out of a file that was read
 _OF_READING = (
     "share", "at", "documents", "is_dialogue", "speakers", "lines", "size",
-    "characters", "left_out", "notes", "problem",
+    "characters", "left_out", "more_left_out", "notes", "problem",
 )  # fmt: skip
 _OF_PLANS = ("share", "phase", "stops", "measured", "problem")
 

@@ -12,7 +12,9 @@ reading.json has
     documents, size, characters         how many, in bytes of UTF-8, and in characters
     is_dialogue, speakers               who speaks, the most frequent first, if it is conversations
     lines           how the text begins, as the model sees it
-    left_out        the name, kind and message of whatever was left out
+    left_out        the name, kind and message of whatever was left out: of all files, and of the
+                    first ones in archives
+    more_left_out   how many more files in archives were left out
     notes           the name and message of what else a person should know of a file
     problem         the kind and message of what stands against a training, and the name of the file
                     if it is one; or null
@@ -55,7 +57,7 @@ _FEWEST_CHARACTERS = 1_000  # nobody learns a language from so little
 _LINES = 12
 _LONGEST_LINE = 200  # characters
 _MOST_SPEAKERS = 50
-_MOST_LEFT_OUT = 200  # files
+_MOST_INSIDE = 200  # files in archives that are named: a text has 2,000 files, these have no limit
 _SECONDS_BETWEEN = 0.5  # from one writing of the share to the next
 
 Found = dict[str, Any]
@@ -83,7 +85,8 @@ def _nothing(of: Found) -> Found:
     """What is known before anything is read."""
     unknown = ("at", "documents", "size", "characters", "is_dialogue", "problem")
     lists: Found = {"speakers": [], "lines": [], "left_out": [], "notes": []}
-    return {"of": of, "is_done": False, "share": 0.0, **dict.fromkeys(unknown), **lists}
+    nothing = {"of": of, "is_done": False, "share": 0.0, "more_left_out": 0}
+    return {**nothing, **dict.fromkeys(unknown), **lists}
 
 
 def _limit_memory() -> None:
@@ -217,8 +220,7 @@ def _leave_out(found: Found, file: Path, error: UserError) -> None:
 
 
 def _add_left_out(found: Found, name: str, kind: str, message: str) -> None:
-    if len(found["left_out"]) < _MOST_LEFT_OUT:
-        found["left_out"].append({"name": name, "kind": kind, "message": message})
+    found["left_out"].append({"name": name, "kind": kind, "message": message})
 
 
 def _add_report(found: Found, report: Report) -> None:
@@ -234,9 +236,11 @@ def _add_report(found: Found, report: Report) -> None:
     if report.left_out:
         parts = [f"{what} ({number:,})" for what, number in report.left_out.most_common()]
         _add_left_out(found, name, "parts", ", ".join(parts))
-    for member in report.files_left_out:
+    room = _MOST_INSIDE - sum(one["kind"] == "inside" for one in found["left_out"])
+    for member in report.files_left_out[:room]:
         shown = member.replace(str(report.file), name).partition(";")[0]
         _add_left_out(found, name, "inside", shown)
+    found["more_left_out"] += len(report.files_left_out[room:])
     for note in report.notes:
         shown = note.replace(str(report.file), name)
         found["notes"].append({"name": name, "message": shown})

@@ -25,7 +25,8 @@ from .folder import (
     write_problem,
 )
 
-_AT_ONCE = 2  # texts; only one at a time is planned for, since that measures the computer
+_READ_AT_ONCE = 2  # texts; one alone is planned for, since that measures the computer
+_AT_ONCE = 64  # those too that wait until one of these has ended
 _SECONDS_TO_READ = 130.0  # a little longer than the program gives itself
 _SECONDS_TO_PLAN = 300.0
 _SECONDS_TO_END = 10.0  # for the program of a text, before the text is changed all the same
@@ -38,6 +39,7 @@ class TextWork:
         self._children = children
         self._root = root
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="texts")
+        self._reading = threading.Semaphore(_READ_AT_ONCE)
         self._planning = threading.Lock()
         self._changing = threading.Lock()
         self._works: dict[str, _Work] = {}  # by the text's id
@@ -78,7 +80,8 @@ class TextWork:
     def _do(self, work: "_Work") -> None:
         folder = work.folder
         try:
-            self._run("reading", work, READING_FILE, reading_of(folder), _SECONDS_TO_READ)
+            with self._reading:
+                self._run("reading", work, READING_FILE, reading_of(folder), _SECONDS_TO_READ)
             if not work.is_stopped and is_readable(reading_now(folder)):
                 with self._planning:
                     self._run("planning", work, PLANS_FILE, plans_of(folder), _SECONDS_TO_PLAN)

@@ -14,18 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ... import UserError
 from ...measure.counting import COUNTING
-from ...runs.folder import (
-    AT_ONCE,
-    CONFIG,
-    JOB,
-    JOURNAL,
-    JOURNAL_FILES,
-    STOP,
-    STUDIO_FILES,
-    WEIGHTS,
-)
-from ...runs.making import remove_from_journal
+from ...runs.folder import AT_ONCE, JOB, JOURNAL, STOP
+from ...runs.making import remove_unbegun
 from ...runs.state import DONE, RunFacts, RunState, facts_of, is_training, state_of
 from ...system.atomic import write_text
 from ...system.json_objects import read_object
@@ -70,8 +62,8 @@ def read_job(run: Path) -> TrainingJob | None:
 
 
 def write_job(run: Path, job: TrainingJob) -> None:
-    """Write down a request, whole or not at all."""
-    (run / JOURNAL).mkdir(parents=True, exist_ok=True)
+    """Write down a request, whole or not at all. FileNotFoundError if the run was moved."""
+    (run / JOURNAL).mkdir(exist_ok=True)
     write_text(json.dumps(asdict(job), indent=2) + "\n", run / JOURNAL / JOB)
 
 
@@ -96,7 +88,7 @@ def ask(
     try:
         write_job(run, job)
     except OSError:  # the disk is full
-        remove_request(run)
+        remove_unbegun(run)
         raise
     return run
 
@@ -142,14 +134,18 @@ def write_stop(run: Path, how: str) -> None:
 
 
 def leave_line(run: Path) -> None:
-    """Take a training out of the line. What has learned nothing yet is gone then."""
+    """Take a training out of the line. What has learned nothing yet is gone then, and the minutes
+    for which a run was to go on are forgotten."""
     job = read_job(run)
     if job is None or not job.is_waiting:
         message = f"{run.name} does not wait in line."
         raise Refusal(409, message, kind="not_waiting", name=run.name)
+    if job.goes_on:
+        write_job(run, replace(job, is_waiting=False, minutes=None, max_epochs=None))
+        return
     write_job(run, replace(job, is_waiting=False))
-    if not job.goes_on:
-        remove_request(run)
+    with contextlib.suppress(UserError):  # it was begun in a terminal, and goes on there
+        remove_unbegun(run)
 
 
 def go_on(run: Path, minutes: float | None) -> None:
@@ -226,17 +222,6 @@ def is_busy(run: Path) -> bool:
     except Exception as error:  # others can train all the same
         print_mistake(error)
         return False
-
-
-def remove_request(run: Path) -> None:
-    """Remove what the studio and its journal have put into a folder that holds no run yet, and the
-    folder if that leaves it empty. Nothing else is touched."""
-    if (run / CONFIG).exists() or (run / WEIGHTS).exists():
-        return
-    remove_from_journal(run, (*STUDIO_FILES, *JOURNAL_FILES))
-    for folder in (run / JOURNAL, run):
-        with contextlib.suppress(OSError):  # somebody has put a file there
-            folder.rmdir()
 
 
 def _checked(minutes: Any) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ... import UserError
 from ...data.token_files import find_prepared, remove_prepared
 from ...runs.folder import read_raw_config
 from ...runs.state import facts_of
@@ -73,12 +74,19 @@ def folder_in_bin(workspace: Workspace, name: str) -> Path:
     return run
 
 
-def empty_bin(workspace: Workspace) -> None:
+def empty_bin(workspace: Workspace) -> list[str]:
     """Remove the runs in the bin, and what the cache holds of their texts. Files of somebody else
-    stay."""
-    _remove(runs_in(workspace.bin))
+    stay, and so does a folder that cannot be removed: why, for each of these."""
+    problems = []
+    for run in runs_in(workspace.bin):
+        try:
+            _remove([run])
+        except (UserError, OSError) as error:
+            shown = run.relative_to(workspace.root).as_posix()
+            problems.append(str(error).replace(str(run), shown))
     with contextlib.suppress(OSError):  # not empty, or not there
         workspace.bin.rmdir()
+    return problems
 
 
 def _remove(runs: Sequence[Path]) -> None:
@@ -90,14 +98,23 @@ def _remove(runs: Sequence[Path]) -> None:
             remains.delete()
 
 
-def _check_is_idle(run: Path) -> None:
-    """Refuse a run that a process trains now. One that has just ended is waited for."""
+def wait_for_processes(runs: Sequence[Path]) -> None:
+    """Wait a little until the processes have left that have told how the trainings of these runs
+    ended. Whoever moves or removes runs waits before the line is paused, which stands still
+    then."""
     end = time.monotonic() + _SECONDS_TO_LEAVE
-    while is_busy(run):
-        if is_learning(run) or time.monotonic() > end:
-            message = f"{run.name} is learning. Stop that first."
-            raise Refusal(409, message, kind="run_learning", name=run.name)
+    while time.monotonic() < end and any(is_busy(run) and not is_learning(run) for run in runs):
         time.sleep(0.1)
+
+
+def _check_is_idle(run: Path) -> None:
+    """Refuse a run that a process trains now, or has not left yet."""
+    if is_learning(run):
+        message = f"{run.name} is learning. Stop that first."
+        raise Refusal(409, message, kind="run_learning", name=run.name)
+    if is_busy(run):
+        message = f"The training of {run.name} is still ending. Try again in a moment."
+        raise Refusal(409, message, kind="run_ending", name=run.name)
 
 
 # All that came from a text

@@ -137,6 +137,7 @@ async def rename(request: Request) -> Response:
     """POST {"name"}: give a run another name, or one like it that is free."""
     sent = await read_json(request)
     name = _text(sent.get("name"), "name")
+    await run_in_threadpool(removal.wait_for_processes, [_run(request)])
     return await _change(
         request, lambda studio, run: removal.rename_run(studio.workspace, run, name)
     )
@@ -144,6 +145,7 @@ async def rename(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """POST: move a run into the bin."""
+    await run_in_threadpool(removal.wait_for_processes, [_run(request)])
     return await _change(request, lambda studio, run: removal.put_into_bin(studio.workspace, run))
 
 
@@ -159,15 +161,14 @@ async def restore(request: Request) -> Response:
 
 
 async def empty_bin(request: Request) -> Response:
-    """POST: remove all runs in the bin for good."""
+    """POST: remove all runs in the bin for good; why some could not be removed, in "problems"."""
     studio = studio_of(request)
 
-    def empty() -> None:
+    def empty() -> list[str]:
         with studio.line.paused():
-            removal.empty_bin(studio.workspace)
+            return removal.empty_bin(studio.workspace)
 
-    await run_in_threadpool(empty)
-    return Response(status_code=204)
+    return JSONAnswer({"problems": await run_in_threadpool(empty)})
 
 
 async def delete_all_of_text(request: Request) -> Response:
@@ -190,6 +191,8 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
     is_sure = sent.get("sure") is True
 
     def act() -> dict[str, Any]:
+        if is_sure:
+            removal.wait_for_processes(find().runs)
         with studio.line.paused():
             everything = find()
             parts = everything.parts(studio.workspace)
@@ -269,8 +272,11 @@ async def _change(request: Request, change: Callable[[Studio, Path], Path | None
 
     def act() -> dict[str, Any]:
         with studio.line.paused():
-            changed = change(studio, run) or run
-            return told_of(changed)
+            try:
+                return told_of(change(studio, run) or run)
+            except FileNotFoundError:  # somebody has moved it meanwhile
+                studio.workspace.run_folder(run.name)
+                raise
 
     return JSONAnswer(await run_in_threadpool(act))
 

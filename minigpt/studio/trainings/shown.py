@@ -157,7 +157,7 @@ def _told_of(folder: Path, now: float) -> Told:
     if run.problem is not None and not is_waiting:
         wrong = _problem(run.problem["message"], run.problem["kind"])
 
-    minutes = _minutes(job, facts)
+    minutes = _minutes(job, facts, is_asked=state in (WAITING, READING, MEASURING))
     elapsed = facts.seconds if is_waiting else run.elapsed(now)
     counting = facts.evaluation.get(COUNTING_BITS)
     size = about["curve"]["bytes_per_letter"]
@@ -204,10 +204,12 @@ def _about(
     }
 
 
-def _minutes(job: TrainingJob | None, facts: RunFacts) -> float | None:
-    """How long the whole training may take; None if it ends by its steps."""
-    if job is not None and job.minutes is not None:
-        return job.minutes
+def _minutes(job: TrainingJob | None, facts: RunFacts, *, is_asked: bool) -> float | None:
+    """How long the whole training may take; None if it ends by its steps. What was asked for counts
+    until a training takes it over or ends without."""
+    asked = None if job is None else job.minutes
+    if asked is not None and (is_asked or not facts.config):
+        return asked
     training = facts.config.get("training") or {}
     minutes = training.get("minutes") if training.get("steps") is None else None
     return minutes if isinstance(minutes, int | float) else None

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from minigpt.runs.folder import JOB, JOURNAL
 from minigpt.studio.texts import upload
 from minigpt.studio.texts.work import TextWork
+from minigpt.studio.workspace import Workspace
 from tests.browser import axe_finds
 from tests.hostile import EVIL_NAME as EVIL
 from tests.studio.by_hand import TEXT, a_job, make_run
@@ -308,6 +310,18 @@ def test_a_model_is_renamed_deleted_put_back_and_deleted_for_good(
     page.get_by_role("heading", name="Bin", exact=True).wait_for(state="hidden")
     assert Keys(page).is_at("Your models")  # what had the focus is gone
     assert list((tmp_path / "runs").glob("*/journal")) == []
+
+
+def test_what_cannot_be_deleted_from_the_bin_is_named(page: Any, program: Opened) -> None:
+    bin = Workspace(program.folder).bin
+    broken = make_run(bin, "broken", job=a_job())
+    (broken / "mine.txt").write_text("mine")
+    page.get_by_role("button", name="Put back broken").wait_for()
+    (broken / JOURNAL / JOB).write_text("damaged")
+    page.get_by_role("button", name="Empty").click()
+    page.get_by_role("dialog").get_by_role("button", name="Empty").click()
+    page.get_by_text("Not deleted: runs/.bin/broken is not a run.").wait_for()
+    assert broken.exists()
 
 
 def test_a_model_is_downloaded(page: Any, tmp_path: Path) -> None:

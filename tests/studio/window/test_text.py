@@ -11,6 +11,7 @@ from tests.browser import axe_finds, two_frames
 from tests.hostile import EVIL_NAME as EVIL
 from tests.patience import PATIENCE
 
+from ..dropped import dropped
 from .opened import Opened
 from .pages import STORY, drop, is_too_wide
 
@@ -33,6 +34,23 @@ def test_of_ten_files_the_bad_one_is_left_out_with_its_reason(page: Any, tmp_pat
     page.get_by_text("photo.jpg is not text.").wait_for(state="detached")
     page.get_by_role("button", name="Start learning").wait_for()
     page.get_by_role("button", name="Remove part8.txt").wait_for()  # the list is still open
+
+
+def test_of_many_files_that_are_left_out_more_are_shown_at_each_press(
+    page: Any, program: Opened, tmp_path: Path
+) -> None:
+    files: dict[str, str | bytes] = {f"{n}.jpg": PHOTO for n in range(120)}
+    text = dropped(program.folder, files | {"a.txt": STORY})
+    page.goto(f"{program.url}/text/{text.name}")
+    rows = page.locator("ul:has(button[aria-label='Remove 0.jpg']) li")
+    for shown, more in ((8, "112 more"), (108, "12 more")):
+        button = page.get_by_role("button", name=more, exact=True)
+        button.wait_for()
+        assert rows.count() == shown
+        button.press("Enter")
+    page.get_by_role("button", name="Remove 99.jpg").wait_for()
+    assert rows.count() == 120
+    assert page.evaluate("document.activeElement.tagName") == "UL"
 
 
 def test_what_came_of_an_upload_that_broke_off_can_be_used(page: Any, tmp_path: Path) -> None:

@@ -153,7 +153,13 @@ export function makeBin() {
   function empty() {
     const title = count === 1 ? string("home.emptyOne") : string("home.emptySeveral", { n: number(count) });
     const content = [h("p", {}, string("home.emptyHow"))];
-    ask({ title, content, label: string("home.empty"), act: () => post("/api/empty-bin") });
+    ask({ title, content, label: string("home.empty"), act: emptyNow });
+  }
+
+  async function emptyNow() {
+    const { problems } = await post("/api/empty-bin");
+    const sentences = problems.map((why) => h("p", { className: "bad" }, string("home.emptyNot", { why })));
+    problem.replaceChildren(...sentences);
   }
 
   return {

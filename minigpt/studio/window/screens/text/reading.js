@@ -4,13 +4,14 @@ import { button, fill, h } from "../../../../web/dom.js";
 import { string } from "../../../../web/strings.js";
 import { bytesOf, number } from "../../../../web/units.js";
 import { post } from "../../basics/api.js";
-import { ask } from "../../basics/controls.js";
+import { ask, keepingFocus } from "../../basics/controls.js";
 import { attempt, goHomeDeleted, problemOf } from "../../basics/told.js";
 import { filesOf, makeUpload, transferred } from "../../basics/upload.js";
 import { percent } from "../../basics/words.js";
 
 const MOST_FILES = 3; // more are behind a summary
-const MOST_SHOWN = 8; // rows of what was left out, and of notes
+const MOST_SHOWN = 8; // rows of what was left out, and of notes, at first
+const PAGE = 100; // rows that are added to them at a time
 
 /** `look` asks for the text anew, after something has changed it. */
 export function makeReading(first, look) {
@@ -69,7 +70,7 @@ export function makeReading(first, look) {
     if (upload.isBusy()) event.preventDefault();
   });
 
-  const opened = new Set(); // the lists that somebody has opened
+  const opened = new Map(); // the lists that somebody has opened, and how many rows of them are shown
   let shown = "";
   return {
     element,
@@ -88,7 +89,8 @@ export function makeReading(first, look) {
       if (state === "ready" || state === "refused") {
         const names = bad.map((file) => file.kept);
         const inFiles = reading.left_out.filter(({ name }) => !names.includes(name));
-        parts.push(leftOut(isSingle ? [] : bad, inFiles, removeFile, opened), notes(reading, opened));
+        const rows = leftOutRows(isSingle ? [] : bad, inFiles, removeFile);
+        parts.push(leftOut(rows, reading.more_left_out, opened), notes(reading, opened));
       }
       fill(found, ...parts.flat());
     },
@@ -156,11 +158,18 @@ function whatWasRead(reading) {
 }
 
 /** What was left out, and why: whole files, and parts of those that were read. */
-function leftOut(files, parts, remove, opened) {
+function leftOutRows(files, parts, remove) {
   const rows = files.map((file) => h("li", {}, problemSpan(file.problem, file.name), removeButton(file, remove)));
   rows.push(...parts.map((part) => h("li", {}, problemSpan(part, part.name))));
+  return rows;
+}
+
+/** These rows, and how many more files in archives were left out, of which nothing else is known. */
+function leftOut(rows, more, opened) {
   if (rows.length === 0) return [];
-  return [h("h2", {}, string("text.leftOut")), shortened(rows, "leftOut", "text.moreLeftOut", opened)];
+  const list = shortened(rows, "leftOut", opened);
+  const others = more > 0 ? h("p", { className: "quiet" }, string("text.othersLeftOut", { n: number(more) })) : null;
+  return [h("h2", {}, string("text.leftOut")), list, others];
 }
 
 function problemSpan(problem, name) {
@@ -171,22 +180,35 @@ function problemSpan(problem, name) {
 function notes(reading, opened) {
   const rows = reading.notes.map(({ name, message }) => h("li", {}, string("text.note", { name, message })));
   if (rows.length === 0) return [];
-  return [h("h2", {}, string("text.notes")), shortened(rows, "notes", "text.moreNotes", opened)];
+  return [h("h2", {}, string("text.notes")), shortened(rows, "notes", opened)];
 }
 
-/** A list; what is beyond the first rows of it is behind a summary. */
-function shortened(rows, name, words, opened) {
-  const shown = rows.length <= MOST_SHOWN + 1 ? rows : rows.slice(0, MOST_SHOWN);
-  const rest = rows.slice(shown.length);
-  const list = h("ul", { className: "files" }, shown);
-  if (rest.length === 0) return list;
-  return h("div", {}, list, folded(rest, name, string(words, { n: number(rest.length) }), opened));
+/** A list of the first rows, with a button that adds more of them. */
+function shortened(rows, name, opened) {
+  const list = h("ul", { className: "files", tabIndex: -1 });
+  const more = button("", () => keepingFocus(showMore, list), { "data-key": name });
+  const atFirst = rows.length <= MOST_SHOWN + 1 ? rows.length : MOST_SHOWN;
+
+  function show(count) {
+    opened.set(name, count);
+    list.append(...rows.slice(list.children.length, count));
+    const left = rows.length - list.children.length;
+    more.hidden = left === 0;
+    more.textContent = string("text.more", { n: number(left) });
+  }
+
+  function showMore() {
+    show(list.children.length + PAGE);
+  }
+
+  show(Math.max(atFirst, opened.get(name) ?? 0));
+  return h("div", {}, list, more);
 }
 
 /** A list behind a summary, which stays open once somebody has opened it. */
 function folded(rows, name, words, opened) {
   const summary = h("summary", { "data-key": name }, words);
   const details = h("details", { open: opened.has(name) }, summary, h("ul", { className: "files" }, rows));
-  details.addEventListener("toggle", () => (details.open ? opened.add(name) : opened.delete(name)));
+  details.addEventListener("toggle", () => (details.open ? opened.set(name, rows.length) : opened.delete(name)));
   return details;
 }
