@@ -3,7 +3,7 @@
 python benchmarks/pictures.py     `make .venv/page` installs what it needs
 
 It writes docs/page-light.png (why a word was written) and docs/page-dark.png (attention). Take them
-again when the page changes; the run is the one that `benchmarks/results.py --measure tales` leaves.
+again when the page changes; the run is the one that `benchmarks/results.py --measure plays` leaves.
 """
 
 import argparse
@@ -32,13 +32,13 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    run_of_tales = DOCS.parent / "benchmarks/results/tales"
-    parser.add_argument("run", nargs="?", default=run_of_tales, help="a run of the tales")
+    run_of_plays = DOCS.parent / "benchmarks/results/plays"
+    parser.add_argument("run", nargs="?", default=run_of_plays, help="a run of the plays")
     run = parser.parse_args().run
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder, "page.html")
-        file.write_text(build_page(find_model(run), "tales"), encoding="utf-8")
+        file.write_text(build_page(find_model(run), "plays"), encoding="utf-8")
         browser = playwright.chromium.launch(
             executable_path=chromium_place(), args=["--no-sandbox"]
         )

@@ -1,7 +1,7 @@
 """Every figure of README and docs: measure it, and put it wherever it is quoted.
 
 python benchmarks/results.py                          write docs/results.md and the pages again
-python benchmarks/results.py --measure tales writing  measure these first
+python benchmarks/results.py --measure plays writing  measure these first
 python benchmarks/results.py --measure all --shakespeare FILE --nanogpt FOLDER
 
 results_pages.py keeps what was measured, and renews the pages. Measure on an idle machine: `all`
@@ -97,8 +97,28 @@ def counting(report: str) -> dict[str, str]:
     return {"counting, bits per byte": f"{float(found[1]):.2f}", "attention saves": found[2]}
 
 
+SPEAKER = "JENIFER."  # who speaks first in the scene that README shows
+
+
+def plays(given: argparse.Namespace) -> Iterator[Section]:
+    """The two commands of the README."""
+    with workplace() as folder:
+        train = "python train.py data/plays.txt --minutes 2"
+        ran = run(train, Path(folder))
+        figures = losses(Path(folder, "runs/plays")) | counting(ran.err)
+        shown = f"```\n{shown_lines(ran)}\n```"
+        yield measured("Two minutes on the plays", train, figures, output=shown)
+
+        write = f'python generate.py "{SPEAKER}" --plain --whole-sentences --seed 1'
+        text = run(write, Path(folder)).out
+        yield measured("A scene", write, {}, output=f"```\n{text.strip()}\n```")
+
+        # benchmarks/pictures.py takes its pictures of this run.
+        shutil.copytree(Path(folder, "runs/plays"), MADE / "plays", dirs_exist_ok=True)
+
+
 def tales(given: argparse.Namespace) -> Iterator[Section]:
-    """The two commands of the README, and how much the run copies."""
+    """Two minutes on the tales, a text, and how much the run copies."""
     with workplace() as folder:
         train = "python train.py data/tales.txt --minutes 2"
         ran = run(train, Path(folder))
@@ -114,7 +134,7 @@ def tales(given: argparse.Namespace) -> Iterator[Section]:
         copied = textwrap.fill(run(look, Path(folder)).out, 100)
         yield measured("Copied", look, {}, output=f"```\n{copied}\n```")
 
-        # benchmarks/pictures.py takes its pictures of this run.
+        # --measure names looks at this run.
         shutil.copytree(Path(folder, "runs/tales"), MADE / "tales", dirs_exist_ok=True)
 
 
@@ -225,6 +245,7 @@ def page(given: argparse.Namespace) -> Iterator[Section]:
 
 
 MEASUREMENTS: dict[str, Callable[[argparse.Namespace], Iterator[Section]]] = {
+    "plays": plays,
     "tales": tales,
     "shakespeare": shakespeare,
     "sources": sources,

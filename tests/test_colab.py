@@ -83,11 +83,11 @@ def test_elsewhere_it_says_that_nothing_can_be_uploaded_and_where_the_page_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs/tales").mkdir(parents=True)
-    names: dict[str, Any] = {"run": tmp_path / "runs/tales"}
+    (tmp_path / "runs/plays").mkdir(parents=True)
+    names: dict[str, Any] = {"run": tmp_path / "runs/plays"}
     exec(code_with(EMPTY), names)
     exec(code_with("make_archive"), names)
 
     printed = capsys.readouterr().out
-    assert names["texts"] == [] and "the tales that come with minigpt" in printed
+    assert names["texts"] == [] and "the plays that come with minigpt" in printed
     assert "no upload outside Colab" in printed and str(tmp_path / "page.html") in printed

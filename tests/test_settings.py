@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from minigpt import UserError
-from minigpt.config import FREE, LESSON, PLANNED, GPTConfig, Settings, TextConfig, TrainConfig
+from minigpt.config import (
+    FREE,
+    LESSON,
+    PLANNED,
+    PLAYS,
+    TALES,
+    GPTConfig,
+    Settings,
+    TextConfig,
+    TrainConfig,
+)
 
 
 def test_a_setting_that_nobody_has_named_has_its_usual_value_and_is_open() -> None:
@@ -48,6 +58,8 @@ def test_none_is_not_given_and_init_none_is_given() -> None:
 
 def test_a_lesson_and_one_speaker_settle_other_settings() -> None:
     lesson = Settings.given({"lesson": True})
+    assert lesson["files"] == (TALES,) and Settings()["files"] == (PLAYS,)
+    assert Settings.given({"lesson": True, "files": ("my.txt",)})["files"] == ("my.txt",)
     assert {name: lesson[name] for name in LESSON} == LESSON
     assert not any(map(lesson.is_open, LESSON))
     assert Settings.given({"only": "Anna"}).planned(token_split_prob=0.2)["token_split_prob"] == 0.0

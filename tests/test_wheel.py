@@ -115,9 +115,9 @@ def run(installed: Installed) -> str:
     """A run of fifteen seconds on the text that comes with the package."""
     done = installed.minigpt("train", "--minutes", "0.25", "--device", "cpu")
 
-    loss = re.match(r"(runs.tales): validation ([\d.]+) bits/byte", done.stdout)
+    loss = re.match(r"(runs.plays): validation ([\d.]+) bits/byte", done.stdout)
     assert loss and float(loss[2]) < 3, done.stdout
-    assert "tales.txt, 2.05MB" in done.stderr
+    assert "plays.txt, 647kB" in done.stderr
     return loss[1]
 
 
@@ -160,7 +160,7 @@ def base_files() -> list[Path]:
 
 
 def test_generate_continues_the_prompt(installed: Installed, run: str) -> None:
-    arguments = ("generate", "The old", "--seed", "7", "--max-new-tokens", "30")
+    arguments = ("generate", "The old", "--plain", "--seed", "7", "--max-new-tokens", "30")
     text = installed.minigpt(*arguments).stdout
     as_module = [installed.script("python"), "-m", "minigpt", *arguments]
 
@@ -228,7 +228,7 @@ def test_what_needs_an_extra_names_it_and_then_works(installed: Installed, run: 
 
 def test_serve_answers_a_request(installed: Installed, run: str) -> None:
     with serving(installed) as address:
-        body = {"model": "tales", "prompt": "The old", "max_tokens": 20}
+        body = {"model": "plays", "prompt": "The old", "max_tokens": 20}
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(
             f"{address}/v1/completions", json.dumps(body).encode(), headers
@@ -254,7 +254,7 @@ def serving(installed: Installed) -> Iterator[str]:
         log = ""
         for line in server.stderr:
             log += line
-            if address := re.search(r"serving tales at (http://\S+)", line):
+            if address := re.search(r"serving plays at (http://\S+)", line):
                 break
         assert address, log
 

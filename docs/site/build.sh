@@ -8,9 +8,9 @@ folder=$1
 minutes=${MINUTES:-2}
 
 cd "$(dirname "$0")/../.."
-run=$(mktemp -d)/tales # the page is called tales
+run=$(mktemp -d)/plays # the page is called plays
 trap 'rm -rf "$(dirname "$run")"' EXIT
 
-python train.py data/tales.txt --minutes "$minutes" --out "$run"
+python train.py data/plays.txt --minutes "$minutes" --out "$run"
 mkdir -p "$folder"
 python -m minigpt page "$run" --out "$folder/index.html"

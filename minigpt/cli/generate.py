@@ -206,9 +206,12 @@ def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:
     steps = task.steps(**shown)
 
     tokens = plural(config.max_new_tokens, "token")
-    sentence = " and to the end of the sentence" if config.whole_sentences else ""
+    end = ""
+    if config.whole_sentences:
+        last = "sentence" if task.writer.dialogue is None else "turn"
+        end = f" and to the end of the {last}"
     print_message(
-        f"writing with {model}, at temperature {config.temperature:g}, {tokens}{sentence} at most"
+        f"writing with {model}, at temperature {config.temperature:g}, {tokens}{end} at most"
     )
 
     # The first sample is shown while all are written, the others when they are there.

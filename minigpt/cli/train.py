@@ -37,7 +37,7 @@ def options(parser: Parser) -> None:
     add("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE, without the ending)")
     add("--resume", action="store_true", help="continue the run in --out, or that trained last")
     files = TextConfig.__dataclass_fields__["files"].metadata["help"]
-    parser.add_argument("files", nargs="*", help=f"{files} (default: tales that come with minigpt)")
+    parser.add_argument("files", nargs="*", help=f"{files} (default: plays that come with minigpt)")
     add_fields(parser, TextConfig, "text", skip=("files",), planned=PLANNED)
     add_fields(parser, GPTConfig, "model", skip=("vocab_size",), planned=PLANNED)
     add_fields(parser, TrainConfig, "training", planned=PLANNED)
@@ -154,7 +154,7 @@ def _say_reading(settings: Settings) -> None:
     from ..data.readers.document import title
 
     names = ", ".join(map(title, settings["files"]))
-    if settings.is_open("files"):
+    if settings.source("files") != "given":
         names += ", because no text was named"
     print_message(f"minigpt {__version__}: reading {names}")
 
@@ -191,7 +191,8 @@ def _read_text(
 def _given_settings(given: argparse.Namespace) -> Fields:
     """The settings that were given.
 
-    If no text is named, it is the tales, and options that need a text of the user's are refused.
+    If no text is named, it is one that comes with minigpt, and options that need a text of the
+    user's are refused.
     """
     fields: Fields = {}
     for config in (GPTConfig, TextConfig, TrainConfig):
@@ -206,7 +207,7 @@ def _given_settings(given: argparse.Namespace) -> Fields:
 
 
 def _is_for_any_text(value: Any) -> bool:
-    """Whether an option with this value makes sense for the tales, too."""
+    """Whether an option with this value makes sense for a text of ours, too."""
     from ..runs.base import BASE
 
     return value in (FROM_NOTHING, BASE)

@@ -42,7 +42,7 @@ from .settings import (
     check_log,
     fields_of,
 )
-from .text import EvaluationConfig, ReadingConfig, TextConfig
+from .text import PLAYS, TALES, EvaluationConfig, ReadingConfig, TextConfig
 from .training import TrainConfig
 
 __all__ = [
@@ -54,9 +54,11 @@ __all__ = [
     "LESSON",
     "PARTS",
     "PLANNED",
+    "PLAYS",
     "PRESETS",
     "SHAPE",
     "SMALLEST_VOCABULARY",
+    "TALES",
     "USUAL",
     "Checked",
     "Count",

@@ -62,7 +62,7 @@ class SampleConfig(Checked):
     )
     stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
     whole_sentences: bool = setting(
-        False, "go on to the end of the sentence, for at most 200 tokens more"
+        False, "go on to the end of the sentence or, in a play, of the speech (at most 200 tokens)"
     )
     samples: Samples = setting(1, "number of continuations, written side by side")
     seed: SeedOrAny | None = setting(

@@ -14,7 +14,7 @@ from .. import UserError
 from ..system.platforms import how_to_install
 from .checked import check_fields
 from .network import PRESETS, GPTConfig
-from .text import TextConfig
+from .text import TALES, TextConfig
 from .training import TrainConfig
 
 # What is planned from the text, the machine and the minutes unless it is given; so are the device,
@@ -128,7 +128,8 @@ class Settings:
             values["init"] = None
         settings = cls().with_values("given", values)
         if settings["lesson"]:
-            settings = settings.with_values("brought", LESSON, why=", as in every lesson")
+            of_lesson = LESSON if "files" in values else {**LESSON, "files": (TALES,)}
+            settings = settings.with_values("brought", of_lesson, why=", as in every lesson")
         if settings["only"] is not None:  # whether a token counts is known of whole tokens only
             settings = settings.with_values("brought", {"token_split_prob": 0.0})
         return settings

@@ -8,6 +8,10 @@ from typing import Literal
 from .. import UserError
 from .checked import Checked, Count, Factor, Fraction, Positive, VocabSize, require, setting
 
+# Two texts come with minigpt. If no text is named, these are what is read.
+PLAYS = "data/plays.txt"  # by a training
+TALES = "data/tales.txt"  # by a lesson
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingConfig(Checked):
@@ -54,7 +58,7 @@ class TextConfig(ReadingConfig):
     """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
 
     files: tuple[str, ...] = setting(
-        ("data/tales.txt",),
+        (PLAYS,),
         "files of text, Word, EPUB, PDF, HTML and more (docs/documents.md), folders, patterns "
         "('a/*.txt'), or - for standard input",
         "FILE",

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .. import UserError
-from ..config import ReadingConfig
+from ..config import PLAYS, TALES, ReadingConfig
 from ..system.platforms import quote
 from .readers.content import BLOCK
 from .readers.document import STANDARD_INPUT, Refused, Unreadable
 from .readers.kinds import check_is_text
 from .temporary import temporary_copy
 
-TALES = "data/tales.txt"  # what is trained on if no text is named
 _RUN = "since it is a run or a model"
 _ANY_FOLDERS = re.compile(r"(?:^|(?<=/))\*\*(?:/|$)")  # in a pattern: ** by itself
 _RUN_HOLDS = {"config.json", "model.safetensors"}  # as does a model of transformers
@@ -45,18 +44,18 @@ def find_files(
             found.append(Path(name))
         elif glob.has_magic(name) and (texts := _Search(name, reading).texts(name, say)):
             found += texts
-        elif name == TALES:
-            found.append(_tales())
+        elif name in (PLAYS, TALES):
+            found.append(_text_of_ours(name))
         else:
             raise UserError(f"no such file: {name}{_hint(name)}", kind="text_gone")
     return tuple(found)
 
 
-def _tales() -> Path:
-    """The tales of an installed package, or of a checkout."""
+def _text_of_ours(name: str) -> Path:
+    """A text that comes with minigpt: in an installed package, or in a checkout."""
     package = Path(__file__).parents[1]
-    packed = package / "tales.txt"
-    return packed if packed.exists() else package.parent / TALES
+    packed = package / Path(name).name
+    return packed if packed.exists() else package.parent / name
 
 
 def exists(name: str) -> bool:

@@ -5,18 +5,21 @@ import codecs
 from collections.abc import Sequence
 
 from ..config import SampleConfig
+from ..data.dialogue import Dialogue
 from ..tokenizer import Tokenizer
 from .results import StopReason
 from .sentences import SentenceEnd
 
-_LONGEST_SENTENCE = 200  # tokens beyond max_new_tokens, to end with a whole sentence
+_LONGEST_SENTENCE = 200  # tokens beyond max_new_tokens, to end with a whole sentence or turn
 
 
 class Continuation:
     """What is written after a prompt, token by token. The first bytes of a character are held back
-    until the character is whole."""
+    until the character is whole. `dialogue` is of a model that learned from conversations."""
 
-    def __init__(self, config: SampleConfig, tokenizer: Tokenizer):
+    def __init__(
+        self, config: SampleConfig, tokenizer: Tokenizer, dialogue: Dialogue | None = None
+    ):
         self.stop_reason: StopReason | None = None  # why it has ended; nothing may be added then
         self._config = config
         self._tokenizer = tokenizer
@@ -26,10 +29,10 @@ class Continuation:
 
         # Both hold back an end of the text until it is decided.
         self._stops = StopStrings(config.stop) if config.stop else None
-        self._sentences: SentenceEnd | None = None
+        self._end: SentenceEnd | TurnEnd | None = None
         if config.whole_sentences:
             self._most += _LONGEST_SENTENCE
-            self._sentences = SentenceEnd()
+            self._end = SentenceEnd() if dialogue is None else TurnEnd(dialogue.stops)
 
     def add(self, token_id: int, *, is_last: bool = False) -> str:
         """What can be shown after another token; nothing is held back after the last, which ends
@@ -48,10 +51,10 @@ class Continuation:
                 self.stop_reason = "stop"
                 is_last = True
 
-        if self._sentences is not None:
+        if self._end is not None:
             is_long_enough = self._count >= self._config.max_new_tokens
-            text = self._sentences.add(text, is_long_enough=is_long_enough, last=is_last)
-            if self._sentences.reached:
+            text = self._end.add(text, is_long_enough=is_long_enough, last=is_last)
+            if self._end.reached:
                 self.stop_reason = "length"
         return text
 
@@ -98,3 +101,20 @@ class StopStrings:
                 if text.endswith(stop[:count]):
                     most = max(most, count)
         return most
+
+
+class TurnEnd:
+    """A text of turns that comes in pieces, and is to end with a whole turn once it is long enough.
+    A turn that has ended just then is not the last."""
+
+    def __init__(self, stops: Sequence[str]):
+        self.reached = False  # whether the text has ended; nothing may be added then
+        self._stops = StopStrings(stops)
+
+    def add(self, text: str, *, is_long_enough: bool, last: bool = False) -> str:
+        """What may be shown after another piece; nothing is held back after the last."""
+        if not is_long_enough:
+            return text
+        shown = self._stops.add(text, last=last)
+        self.reached = self._stops.reached
+        return shown

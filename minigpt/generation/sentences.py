@@ -52,14 +52,20 @@ def sentence_end(text: str, start: int) -> int | None:
     sentence is known to end there.
 
     A sentence ends with a full stop or the like and the quotes after it, before a line end or white
-    space, unless a small letter follows; or with its paragraph. It may have ended before `start` if
-    only white space has followed.
+    space, unless a small letter follows; or with its paragraph. A line in capitals names who speaks
+    next, and ends nothing. It may have ended before `start` if only white space has followed.
     """
     for found in _SENTENCE_END.finditer(text):
-        if text[found.end() : start].strip():
+        if text[found.end() : start].strip() or _names_speaker(text, found.end()):
             continue
         follows = found["next"] or ""
         is_abbreviated = follows and _ABBREVIATION.search(text, 0, found.end())
         if not is_abbreviated and not follows.islower():
             return max(found.end(), start)
     return None
+
+
+def _names_speaker(text: str, end: int) -> bool:
+    """Whether the line up to a place is in capitals and ends with a full stop, as in a play."""
+    line = text[text.rfind("\n", 0, end) + 1 : end]
+    return line.isupper() and line.endswith(".")

@@ -188,7 +188,7 @@ class Writer:
         if config.max_new_tokens == 0:
             return
 
-        texts = [Continuation(config, self.tokenizer) for _ in range(config.samples)]
+        texts = [Continuation(config, self.tokenizer, self.dialogue) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
         nats: list[float | None] = [None] * config.samples
         likeliest: list[tuple[Token, ...]] = [()] * config.samples

@@ -68,7 +68,8 @@ def train(
     no more is read than these can use.
 
     Args:
-        texts: the text to learn from; the bundled tales if none is given.
+        texts: the text to learn from; if none is given, the plays that come with minigpt, or with
+            ``lesson=True`` the tales.
         out: the run's folder; unset: one in `runs/`, named after the text.
         model: a network of your own, from ids ``(b, T)`` to logits ``(b, T, vocab_size)``, which
             takes the place of a `GPT` that is planned for the text; see :class:`minigpt.Trainer`.

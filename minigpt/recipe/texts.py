@@ -43,7 +43,7 @@ def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: An
     they are; the tokens are kept in the user's cache folder, where the next call finds them.
 
     Args:
-        texts: names of text files, folders or patterns, or documents; the tales if there are none.
+        texts: names of text files, folders or patterns, or documents; the plays if there are none.
         tokenizer: "bpe", learned from the text, "char", or one of tiktoken's such as "gpt2"; or a
             tokenizer: an object with ``encode(text)``, ``decode(ids)``, ``vocab_size`` and
             ``token_bytes(id)``.

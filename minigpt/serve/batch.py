@@ -98,7 +98,7 @@ class Text:
         order = self.job.order
         if self._sampler is None or self._continuation is None:
             self._sampler = writer.sampler(order, self.job.bias, self.ids, first=self._sample)
-            self._continuation = Continuation(order, writer.tokenizer)
+            self._continuation = Continuation(order, writer.tokenizer, writer.dialogue)
 
         tokens = self._sampler(logits)  # (1,)
         token_id = int(tokens[0])

@@ -168,6 +168,7 @@ def test_lines_are_broken_at_a_terminal_or_where_that_is_asked_for_and_nowhere_e
         ("the old fox ran", "the old\nfox ran"),
         ("the old\nfox ran on", "the old\nfox ran\non"),
         ("    if x:\n  y", "    if x:\n  y"),
+        ("FOX.\nI ran,\nand ran.\n\nCROW.\nWho ran?", "FOX.\nI ran,\nand ran.\n\nCROW.\nWho ran?"),
         ("incomprehensible fox", "incomprehensible\nfox"),
         ("the end \n", "the end\n"),
         ("狐狸跑了乌鸦飞", "狐狸跑了\n乌鸦飞"),

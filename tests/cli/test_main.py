@@ -52,9 +52,16 @@ def test_train_says_what_it_does_and_prints_the_result_alone(workplace: Path) ->
     assert rows[-1]["step"] == 8
 
 
-def test_the_tales_are_found_from_any_folder(workplace: Path, type_: Type) -> None:
+def test_the_plays_are_found_from_any_folder(workplace: Path, type_: Type) -> None:
     status, out, err = type_("train", *TINY_OPTIONS, "--steps=1", "--max-characters=9999")
-    assert status == 0 and out.startswith("runs/tales: "), err
+    assert status == 0 and out.startswith("runs/plays: "), err
+    assert "reading data/plays.txt, because no text was named" in err
+
+
+@pytest.mark.long
+def test_a_lesson_without_a_text_reads_the_tales(workplace: Path, type_: Type) -> None:
+    status, _, err = type_("train --lesson --plan --minutes 0.1 --max-characters 99999")
+    assert status == 0 and "reading data/tales.txt, because no text was named" in err, err
 
 
 def test_standard_input_is_a_text_too(
@@ -135,7 +142,7 @@ def test_the_options_that_a_plan_prints_give_the_same_plan(workplace: Path, type
 def test_an_option_about_a_text_without_a_text_is_refused(
     command: str, option: str, workplace: Path, type_: Type
 ) -> None:
-    """It would be trained on the tales."""
+    """It would be trained on the plays."""
     assert_refused(type_(f"{command} {option} --minutes 0.01"), option.split(maxsplit=1)[0], "name")
     assert not (workplace / "runs").exists()
 

@@ -1,4 +1,4 @@
-"""The tales of the demo keep the rules that make them learnable; data/check_tales.py says which."""
+"""The tales of a lesson keep the rules that make them learnable; data/check_tales.py says which."""
 
 import runpy
 import subprocess

@@ -1,4 +1,4 @@
-"""Where a text ends that is to end with a whole sentence."""
+"""Where a text ends that is to end with a whole sentence, or with a whole turn."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigpt import SampleConfig, Writer
+from minigpt.data.dialogue import Dialogue
+from minigpt.data.readers.document import Layout
 from minigpt.generation.continuation import Continuation
 from minigpt.generation.results import Step
 from minigpt.generation.sentences import SentenceEnd, sentence_end
@@ -44,6 +46,9 @@ def ended(text: str, long_enough: int, pieces: int = 1) -> tuple[str, bool]:
         ("She ran…\nhe did not", "She ran…"),
         ("the end of it.\nand so", "the end of it."),
         ("To be, or not to be\n\nHAMLET", "To be, or not to be"),
+        ("THE FOX.\nI ran.\nFar.", "THE FOX.\nI ran."),
+        ("OTTO.\n\nOh. No", "OTTO.\n\nOh."),
+        ("he sang. SING.\nNow", "he sang."),
         ("Лиса бежала. Ворона", "Лиса бежала."),
         ("狐狸跑了。乌鸦", "狐狸跑了。"),
         ("「止まれ。」彼は", "「止まれ。」"),
@@ -87,7 +92,9 @@ def test_the_last_piece_holds_nothing_back() -> None:
 # A writer
 
 
-def written(text: str, samples: int = 1, **settings: Any) -> list[list[Step]]:
+def written(
+    text: str, samples: int = 1, dialogue: Dialogue | None = None, **settings: Any
+) -> list[list[Step]]:
     """The steps of samples, each of which would write this text, a token for each character."""
     tokenizer = CharacterTokenizer(sorted(set(text)))
     ids = iter(tokenizer.encode(text))
@@ -99,7 +106,8 @@ def written(text: str, samples: int = 1, **settings: Any) -> list[list[Step]]:
     config = SampleConfig(samples=samples, **settings)
     engine: Any = None
     steps: list[list[Step]] = [[] for _ in range(samples)]
-    for step in Writer(engine, tokenizer).write(window, sampler, config):
+    writer = Writer(engine, tokenizer, dialogue=dialogue)
+    for step in writer.write(window, sampler, config):
         steps[step.sample].append(step)
     return steps
 
@@ -116,6 +124,37 @@ def test_a_writer_goes_on_to_the_end_of_the_sentence_in_every_sample() -> None:
             assert text.startswith(shown)
             assert shown.startswith(begun[:-1].rstrip())
             assert [step.stop_reason for step in steps] == [None] * (len(steps) - 1) + ["length"]
+
+
+PLAY = """ANNA.
+Mr. Crow! Sing.
+He sings. And how!
+
+[Exit Otto.]
+
+OTTO.
+So I do. Then
+
+ANNA.
+Enough."""
+
+
+def test_a_writer_of_plays_goes_on_to_the_end_of_the_speech() -> None:
+    dialogue = Dialogue({"ANNA": 2, "OTTO": 2}, Layout("{speaker}.\n{text}\n\n"))
+    asked: dict[str, Any] = {"dialogue": dialogue, "whole_sentences": True}
+    for most in range(1, len(PLAY) - len("\n\nANNA.\nEnough.")):
+        (steps,) = written(PLAY, max_new_tokens=most, **asked)
+        shown = "".join(step.text for step in steps)
+        assert PLAY.startswith(shown) and len(shown) >= most - 1
+        assert shown.rstrip().endswith(("how!", "Otto.]", "Then"))
+        assert steps[-1].stop_reason == "length"
+
+
+def test_where_only_the_next_name_ends_a_speech_a_writer_goes_on_to_it() -> None:
+    layout = Layout("{speaker}.\n{text}\n\n", ends_at_name=True)
+    dialogue = Dialogue({"ANNA": 2, "OTTO": 2}, layout)
+    (steps,) = written(PLAY, max_new_tokens=10, dialogue=dialogue, whole_sentences=True)
+    assert "".join(step.text for step in steps).endswith("how!\n\n[Exit Otto.]")
 
 
 def test_a_stop_string_and_an_end_of_the_text_still_end_it() -> None:

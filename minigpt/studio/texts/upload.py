@@ -15,6 +15,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from ...config import TALES
 from ...system.json_objects import read_object
 from ...system.platforms import rename
 from ..answers import Refusal
@@ -38,7 +39,6 @@ _BLOCK = 1 << 20  # bytes that are written at a time
 _MOST_SHOWN = 200  # characters of a name
 _MOST_NAME_BYTES = 200  # of a name that is kept: some systems store 255
 _ARRIVING = ".arriving-"  # begins the name of a file until it is whole
-_TALES = "tales.txt"
 
 _changing = threading.Lock()  # one thread at a time changes what files a text has
 
@@ -62,7 +62,7 @@ def create(workspace: Workspace, settings: dict[str, Any], *, are_tales: bool = 
             arriving = _new_name(folder)
             with open(tales, "rb") as source, open(open_new(arriving), "wb") as copy:
                 shutil.copyfileobj(source, copy)
-            _keep(folder, _TALES, arriving)
+            _keep(folder, tales.name, arriving)
     except OSError:  # nothing may be written here, or no more
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -70,7 +70,7 @@ def create(workspace: Workspace, settings: dict[str, Any], *, are_tales: bool = 
 
 
 def _tales() -> Path:
-    from ...data.files import TALES, find_files
+    from ...data.files import find_files
 
     (tales,) = find_files((TALES,))
     return tales

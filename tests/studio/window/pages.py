@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from minigpt.data.files import TALES, find_files
+from minigpt.config import TALES
+from minigpt.data.files import find_files
 
 STORY = find_files((TALES,))[0].read_text(encoding="utf-8")[:20_000]
 
