@@ -1,5 +1,5 @@
-# make demo: print a text of the base, train on data/tales.txt for about two minutes and print a
-#   story or two.
+# make demo: print a few lines of the base, train on data/plays.txt for about two minutes and print
+#   a scene.
 # make test: lint, types and the short tests.
 # make test-rest: all other tests, but those in a browser. Each kind of them has a target too:
 #   test-long: longer tests of the same kinds as the short ones.
@@ -41,8 +41,8 @@ define NEXT
 
 Three things to try next:
 
-  another beginning:
-    $(BIN)/python generate.py "Once upon a time" --temperature 0.6
+  talk with one of them:
+    $(BIN)/python generate.py "PENDRAY: Good morrow, mistress. What says the tide?" --as Tamsin
 
   see how it thinks: this writes a page to open in a browser
     $(BIN)/minigpt page
@@ -53,12 +53,13 @@ endef
 export NEXT
 
 demo: .venv/ready
-	@$(BIN)/python generate.py "Once upon a time" --run base --seed 6 --temperature 0.5 \
-		--max-new-tokens 80 --whole-sentences --wrap 80
+	@$(BIN)/python generate.py "$$(printf 'THE MILLER.\nGood morrow')" --run base --seed 1 \
+		--max-new-tokens 60 --whole-sentences --wrap 80
 	@echo
 	@$(BIN)/python train.py --minutes $(MINUTES)
 	@echo
-	@$(BIN)/python generate.py "The old" --seed 7 --min-words 120 --whole-sentences --wrap 80
+	@$(BIN)/python generate.py "JENIFER." --plain --seed 1 --max-new-tokens 300 --whole-sentences \
+		--wrap 80
 	@echo "$$NEXT"
 
 # Each of the two processes computes with one thread.

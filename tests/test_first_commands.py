@@ -206,7 +206,7 @@ def test_no_command_changes_the_text_or_reaches_another_machine(beginner: Beginn
 
 
 @pytest.mark.long
-def test_the_demo_prints_a_story(tmp_path: Path) -> None:
+def test_the_demo_prints_a_scene(tmp_path: Path) -> None:
     """In a folder of its own, where all files of the repository are but not its runs."""
     for path in ROOT.iterdir():
         if path.name != "runs":
@@ -220,7 +220,7 @@ def test_the_demo_prints_a_story(tmp_path: Path) -> None:
         text=True,
     )
     assert made.returncode == 0, made.stderr
-    of_the_base, after_training = made.stdout.split("runs/tales: validation ")
-    assert of_the_base.startswith("Once upon a time") and len(of_the_base.split()) > 50
-    story = after_training.partition("Three things to try next")[0].partition("The old")[2]
-    assert len(story.split()) > 110
+    of_the_base, after_training = made.stdout.split("runs/plays: validation ")
+    assert of_the_base.startswith("THE MILLER.\nGood morrow") and len(of_the_base.split()) > 30
+    scene = after_training.partition("Three things to try next")[0].partition("JENIFER.")[2]
+    assert len(scene.split()) > 110
