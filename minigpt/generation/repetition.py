@@ -6,13 +6,14 @@ tokens before it, several of them, stood before it earlier too. It is known as D
 yourself"), and llama.cpp has it by the same names.
 """
 
+import contextlib
 import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tokenizer import Tokenizer
+from ..tokenizer import Tokenizer, UnknownCharacter
 from .window import Array, TokenIds
 
 # After these a text may go on as it did before: line ends, quotation marks of any form but that of
@@ -91,6 +92,14 @@ def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
     for token_id in range(tokenizer.vocab_size):
         text = tokenizer.token_bytes(token_id)
         separators[token_id] = not text or _SEPARATOR.search(text) is not None
+
+    # A mark without a token of its own is cut into bytes, after a space perhaps in another way: the
+    # last of its tokens stands for it.
+    for mark in _SEPARATORS:
+        for written in (mark, f" {mark}"):
+            with contextlib.suppress(UnknownCharacter):
+                last = tokenizer.encode(written)[-1:]
+                separators[last] = True
     return separators
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from minigpt.config import SampleConfig
 from minigpt.generation.repetition import Passages, separators_of
 from minigpt.generation.sampler import TokenSampler
-from minigpt.tokenizer import CharacterTokenizer
+from minigpt.tokenizer import CharacterTokenizer, train_bpe
 
 few = settings(max_examples=60, deadline=None)
 
@@ -88,3 +88,14 @@ def test_line_ends_quotation_marks_and_colons_are_separators() -> None:
     found = {character for character in "ab \n\":“.'" if separators[tokenizer.encode(character)[0]]}
     assert found == {"\n", '"', ":", "“"}
     assert tokenizer.end_of_text is None or separators[tokenizer.end_of_text]
+
+
+def test_a_quotation_mark_that_is_several_tokens_is_a_separator_by_its_last() -> None:
+    tokenizer = train_bpe(["the fox said no"], 300)
+    separators = separators_of(tokenizer)
+    for text in ("“no”", "he said „no“", "«no»"):
+        ids = tokenizer.encode(text)
+        is_after = [separators[token] for token in ids]
+        marks = [tokenizer.token_bytes(token)[-1:] in {b"\x9c", b"\x9d", b"\x9e", b"\xab", b"\xbb"}
+                 for token in ids]  # fmt: skip
+        assert is_after == marks and sum(marks) == 2
