@@ -87,11 +87,16 @@ class Passages:
 
 def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
     """Which tokens end a passage, ``(vocab_size,)``: those with a line end, a quotation mark or
-    a colon, and those that stand between documents or between the turns of a conversation."""
+    a colon, those that stand between documents or between the turns of a conversation and, where
+    words have a token with the space before them, those that lay out a text."""
+    texts = [tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)]
+    words_have_spaces = any(text[:1] == b" " and text.strip() for text in texts)
+
     separators = np.zeros(tokenizer.vocab_size, bool)
-    for token_id in range(tokenizer.vocab_size):
-        text = tokenizer.token_bytes(token_id)
+    for token_id, text in enumerate(texts):
         separators[token_id] = not text or _SEPARATOR.search(text) is not None
+        if words_have_spaces and _is_layout(text):
+            separators[token_id] = True
 
     # A mark without a token of its own is cut into bytes, after a space perhaps in another way: the
     # last of its tokens stands for it.
@@ -101,6 +106,18 @@ def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
                 last = tokenizer.encode(written)[-1:]
                 separators[last] = True
     return separators
+
+
+def _is_layout(text: bytes) -> bool:
+    """Whether a token is of spaces alone, as those that move a line to the right, or of a word in
+    capitals, as the name of a speaker or a heading. A single capital after a space is a word of its
+    own, or begins one."""
+    written = text.decode(errors="ignore")
+    letters = written.strip()
+    if not letters:
+        return text.isspace()
+    in_capitals = letters.isalpha() and letters.isupper()
+    return in_capitals and (len(letters) > 1 or letters == written)
 
 
 def _lengths_of(text: Sequence[int], separators: NDArray[np.bool_]) -> NDArray[np.int64]:

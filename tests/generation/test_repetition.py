@@ -90,6 +90,20 @@ def test_line_ends_quotation_marks_and_colons_are_separators() -> None:
     assert tokenizer.end_of_text is None or separators[tokenizer.end_of_text]
 
 
+def test_the_layout_of_a_text_of_words_is_a_separator() -> None:
+    """Spaces that move a line to the right, and a name in capitals: each line of a play may begin
+    as others do. Letter by letter a space is between any two words."""
+    tokenizer = train_bpe(["FOX. the fox said no"] * 9, 300)
+    separators = separators_of(tokenizer)
+    ids = tokenizer.encode("   the FOX. FOX said no")
+    ends = {tokenizer.decode([token]) for token in ids if separators[token]}
+    assert ends == {" ", "FOX"}
+
+    characters = CharacterTokenizer("FOX .\n")
+    found = separators_of(characters)
+    assert not found[characters.encode("F OX")].any()
+
+
 def test_a_quotation_mark_that_is_several_tokens_is_a_separator_by_its_last() -> None:
     tokenizer = train_bpe(["the fox said no"], 300)
     separators = separators_of(tokenizer)
