@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import UserError
-from ..config import GPTConfig
+from ..config import GPTConfig, SampleConfig
 from ..data.dialogue import Dialogue
 from ..generation.repetition import separators_of
 from ..runs.find import glass_writer
@@ -104,6 +104,7 @@ def page_model(
         "dialogue": page_dialogue(writer.dialogue),
         "firstToken": writer.first_token(),
         "forbidden": np.flatnonzero(writer.bias).tolist(),
+        "usual": page_settings(writer.usual),
         "separators": np.flatnonzero(separators_of(found.tokenizer)).tolist(),
     }
     return model, packed
@@ -137,6 +138,20 @@ def _is_finite(array: Array, dtype: np.dtype) -> bool:
     """Whether all numbers are finite in this type."""
     with np.errstate(over="ignore"):
         return bool(np.isfinite(array.astype(dtype)).all())
+
+
+def page_settings(usual: SampleConfig) -> dict[str, float]:
+    """How the page draws tokens until something else is chosen; 0 and 1 for filters that are off."""
+    return {
+        "temperature": usual.temperature,
+        "topK": usual.top_k or 0,
+        "topP": usual.top_p or 1.0,
+        "minP": usual.min_p or 0.0,
+        "repetitionPenalty": usual.repetition_penalty,
+        "dryMultiplier": usual.dry_multiplier,
+        "dryBase": usual.dry_base,
+        "dryAllowedLength": usual.dry_allowed_length,
+    }
 
 
 def page_dialogue(dialogue: Dialogue | None) -> dict[str, Any] | None:

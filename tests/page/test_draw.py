@@ -1,12 +1,15 @@
 """The draw: chances, what the settings make of them, and the die that falls on one."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from minigpt.config import SampleConfig
 from minigpt.generation.sampler import log_softmax
+from minigpt.runs.find import glass_writer
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
@@ -57,6 +60,41 @@ def set_to(page: Any, name: str, value: float) -> None:
         [name, value],
     )
     until_drawn(page)
+
+
+def settings(page: Any, *names: str) -> list[float]:
+    now = page.evaluate("minigpt.now().settings")
+    return [now[name] for name in names]
+
+
+def test_tokens_are_drawn_as_the_run_says_until_something_else_is_chosen(
+    open_page: Open, found: FoundModel
+) -> None:
+    """At temperature 0 or 1 repeated passages are penalised only if somebody has set that."""
+    usual = SampleConfig(temperature=0.0, top_k=9, dry_multiplier=2.0, dry_allowed_length=1)
+    own = replace(found, usual=usual)
+    page = open_page(own, link=f"#prompt={PROMPT}", weights="float32")
+    until_drawn(page)
+    assert settings(page, "temperature", "topK", "dryMultiplier", "dryBase") == [0, 9, 2, 1.75]
+
+    writer = glass_writer(own)
+    written = page.evaluate("minigpt.generate('the ', { maxNewTokens: 60 })")
+    assert written == writer.generate("the ", max_new_tokens=60)
+    greedy = page.evaluate("minigpt.generate('the ', { maxNewTokens: 60, temperature: 0 })")
+    assert greedy == writer.generate("the ", max_new_tokens=60, temperature=0) != written
+
+    page.evaluate("document.querySelector('#settings').open = true")
+    for temperature, multiplier in ((0.5, 2), (1, 0), (0.7, 2), (0, 0)):
+        set_to(page, "temperature", temperature)
+        assert settings(page, "temperature", "dryMultiplier") == [temperature, multiplier]
+        assert page.input_value("#set-dryMultiplier") == str(multiplier)
+    set_to(page, "dryMultiplier", 1.5)
+    set_to(page, "temperature", 1)
+    assert settings(page, "temperature", "dryMultiplier") == [1, 1.5]
+    page.reload()
+    until_drawn(page)
+    set_to(page, "temperature", 0)
+    assert settings(page, "temperature", "dryMultiplier", "topK") == [0, 1.5, 9]
 
 
 def strip(page: Any, at: int) -> list[tuple[str, float]]:

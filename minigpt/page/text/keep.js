@@ -52,8 +52,8 @@ function unpacked(saved, before = emptyText()) {
 
 /** Keep all of it for a reload of this address; if that is too much, the version on view alone. */
 export function keep() {
-  const { question, view, chosen, focus, settings, look, asker, answerer } = state;
-  const seen = { question, view, chosen, focus, settings, look, asker, answerer };
+  const { question, view, chosen, focus, settings, passagesAreSet, look, asker, answerer } = state;
+  const seen = { question, view, chosen, focus, settings, passagesAreSet, look, asker, answerer };
   const shown = { ...seen, off: [...state.off], text: state.text.number };
   const about = { ...shown, address: location.href, model: model.title };
   const numbers = (texts) => texts.map(({ number }) => number);
@@ -84,8 +84,9 @@ export function bringBack() {
     const texts = [];
     for (const text of saved.texts) texts.push(unpacked(text, texts.at(-1)));
     const numbered = (number) => texts.find((text) => text.number === number);
-    const { question, view, focus, settings, chosen, look, asker, answerer } = saved;
-    Object.assign(state, { question, view, focus, chosen, look, asker, answerer, texts, text: numbered(saved.text) });
+    const { question, view, focus, settings, passagesAreSet, chosen, look, asker, answerer } = saved;
+    const text = numbered(saved.text);
+    Object.assign(state, { question, view, focus, chosen, passagesAreSet, look, asker, answerer, texts, text });
     Object.assign(state.settings, settings);
     state.off = new Set(saved.off);
     state.past = saved.past.map(numbered);

@@ -3,7 +3,7 @@
 import { byId, fill, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
-import { changed, state } from "./state.js";
+import { changed, drawWith, OF_PASSAGES, state } from "./state.js";
 
 /** name: [smallest, largest, step] */
 export const SETTINGS = {
@@ -66,14 +66,21 @@ function tellLimits(name, note, value) {
   else fill(note, string(`settings.${name}Help`));
 }
 
-/** Set a value if it is in range; otherwise the nearest that is. */
+/** Set a value if it is in range; otherwise the nearest that is. With the temperature the penalty on repeated passages goes
+ * on or off, until somebody sets that. */
 export function set(name, value) {
   const [min, max, step] = SETTINGS[name];
   if (!Number.isFinite(value)) return;
 
   const chosen = name === "seed" ? seedFrom(value) : value;
   const whole = step === 1 ? Math.round(chosen) : chosen;
-  state.settings[name] = Math.min(max, Math.max(min, whole));
+  const { settings } = state;
+  settings[name] = Math.min(max, Math.max(min, whole));
+
+  if (OF_PASSAGES.includes(name)) state.passagesAreSet = true;
+  if (name === "temperature" && !state.passagesAreSet) {
+    settings.dryMultiplier = drawWith({ temperature: settings.temperature }).dryMultiplier;
+  }
 }
 
 /** A seed, or another one each time for the number that means any. */

@@ -4,17 +4,17 @@
 import { nextWindow, windowsOf } from "../model/window.js";
 import { dialogue, model } from "./client.js";
 
-// How tokens are drawn, if nothing else is said.
-export const USUAL_DRAW = {
-  temperature: 0.8,
-  topK: 0,
-  topP: 1,
-  minP: 0,
-  repetitionPenalty: 1,
-  dryMultiplier: 0,
-  dryBase: 1.75,
-  dryAllowedLength: 2,
-};
+/** The settings of the penalty on repeated passages. */
+export const OF_PASSAGES = ["dryMultiplier", "dryBase", "dryAllowedLength"];
+
+/** How tokens are drawn: as is usual with the model, but for what is given. Whoever gives the temperature 0 or 1 asks for
+ * the likeliest tokens, or for the model's own chances: nothing is penalised then, as in SampleConfig.with_given. */
+export function drawWith(given = {}) {
+  const settings = { ...model.usual, ...given };
+  const asksForModel = given.temperature === 0 || given.temperature === 1;
+  if (asksForModel && !OF_PASSAGES.some((name) => name in given)) settings.dryMultiplier = 0;
+  return settings;
+}
 
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, nextStart: number?, begun: number?}} Text
@@ -39,7 +39,8 @@ export const state = {
   look: dialogue ? "talk" : "sheet", // how the text is shown: as the turns of a talk or on the sheet
   asker: null, // in the talk, as whom one speaks; null: the other one
   answerer: null, // and who answers; null: whoever usually does
-  settings: { ...USUAL_DRAW, seed: 1, maxNewTokens: 200 },
+  settings: { ...drawWith(), seed: 1, maxNewTokens: 200 },
+  passagesAreSet: false, // whether somebody has set how repeated passages are penalised; else the temperature decides
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   tints: null, // how much the tokens of the text are looked at, if a view shows that: index -> 0 to 1
   busy: false, // whether a text is being written

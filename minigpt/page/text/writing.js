@@ -6,7 +6,7 @@ import { number } from "../../web/units.js";
 import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
 import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./edit.js";
 import { SETTINGS, seedFrom } from "./settings.js";
-import { changed, headsOff, offKey, onChange, state, USUAL_DRAW } from "./state.js";
+import { changed, drawWith, headsOff, offKey, onChange, state } from "./state.js";
 import { turnGoingOn } from "./turns.js";
 import { addTyped, addVersion, redo, replaceVersion, takeAway, undo, visit } from "./versions.js";
 
@@ -240,7 +240,7 @@ async function readText(text, key) {
 /** A prompt and what the model writes after it, for scripts: what is on view is not touched, and writing goes on. */
 export async function generate(prompt, { off = [], ...options } = {}) {
   await ready;
-  const settings = { ...state.settings, ...USUAL_DRAW, ...options };
+  const settings = { ...state.settings, ...drawWith(options) };
   settings.seed = seedFrom(settings.seed);
   const written = await ask("generate", prompt, settings.maxNewTokens, settings, off);
   return prompt + tokenizer.decode(written);

@@ -8,14 +8,14 @@ import { chance, entropy, fact, largest, largestFirst, probabilities } from "../
 import { dieNumber, filtered, isThrownAt } from "../model/sampler.js";
 import { ask, model } from "../text/client.js";
 import { set } from "../text/settings.js";
-import { changed, headsOff, offKey, state, subject, USUAL_DRAW } from "../text/state.js";
+import { changed, drawWith, headsOff, offKey, state, subject } from "../text/state.js";
 import { branch, tokenName } from "../text/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
 import { layPieces, lyingAt, makeSlowDraw } from "./strip.js";
 
 const BARS = 12;
 // The settings that a draw depends on.
-const OF_A_DRAW = [...Object.keys(USUAL_DRAW), "seed"];
+const OF_A_DRAW = [...Object.keys(drawWith()), "seed"];
 const ofLogits = new WeakMap(); // what `byModel` has computed of them
 
 /** The chances that logits are, and the tokens by them: computed once, as both outlast a change of the settings. */
