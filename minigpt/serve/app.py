@@ -24,7 +24,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Server
 
 from .. import UserError
@@ -36,13 +36,15 @@ from ..runs.find import load
 from ..runs.found import FoundModel
 from .answers import Answer
 from .batch import GRACE, Batch, Job
-from .connections import listen, make_server
+from .connections import allow_open_files, listen, make_server
 from .requests import ApiError, Order, read_bias, read_order, read_prompts
 from .sending import TextsResponse
 from .settings import ServeConfig, as_browsers_send, host_name
 
+HEALTH = "/health"
 BODY = 1 << 20  # bytes of a request; its head may have 16 KB, h11 sees to that
 CLIENTS_OF_A_TEXT = 4  # connections at most, for each text that may wait
+_OTHER_FILES = 1000  # that are open at most beside the connections
 
 _SHORT = 1 << 12  # bytes of a request whose prompts are tokens in a millisecond
 _READERS = 2  # requests whose prompts become tokens at the same time
@@ -53,6 +55,7 @@ _BAD = (UserError, RecursionError, ClientDisconnect)  # the client's own
 def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     """Serve a model until a signal ends it; a UserError if that cannot begin."""
     key = read_key(config)
+    allow_open_files(_most_clients(config) + _OTHER_FILES)
     sockets = listen(config.host, config.port)
     # The loop that sends waits for Python's lock at most so long, in seconds, while texts are
     # written: 100 streams would feel the usual 0.005.
@@ -111,14 +114,26 @@ def with_answerer(config: ServeConfig, dialogue: Dialogue | None) -> ServeConfig
 
 def make_api_server(batch: Batch, app: ASGIApp) -> Server:
     """The app under uvicorn. When that is told to end, the texts of the batch end too."""
-    server = make_server(
-        app,
-        log_config=None,
-        limit_concurrency=CLIENTS_OF_A_TEXT * batch.config.max_waiting,
-        timeout_graceful_shutdown=GRACE + 2,
-    )
+    most = _most_clients(batch.config)
+
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+        """The app for so many clients at most. More can only learn that the server is well."""
+        if len(clients) <= most or scope["path"] == HEALTH:
+            await app(scope, receive, send)
+            return
+        response = await refuse(Request(scope), ApiError(503, "Too many clients; try again."))
+        response.headers["connection"] = "close"
+        await response(scope, receive, send)
+
+    server = make_server(limited, log_config=None, timeout_graceful_shutdown=GRACE + 2)
+    clients = server.server_state.connections
     batch.is_leaving = lambda: server.should_exit
     return server
+
+
+def _most_clients(config: ServeConfig) -> int:
+    """How many connections there may be."""
+    return CLIENTS_OF_A_TEXT * config.max_waiting
 
 
 def make_api_app(batch: Batch, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
@@ -126,7 +141,7 @@ def make_api_app(batch: Batch, found: FoundModel, name: str, *, key: str = "") -
     api = Api(batch, found, name, key=key)
     got = {
         "/": api.page,
-        "/health": api.health,
+        HEALTH: api.health,
         "/v1/models": api.models,
         "/v1/models/{name:path}": api.models,
     }

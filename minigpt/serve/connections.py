@@ -1,7 +1,9 @@
-"""The connections of a server: the sockets that it listens at, opened before a model is loaded, and
-the clients that it drops because they keep a connection without using it. The studio's too.
+"""The connections of a server: the sockets that it listens at, opened before a model is loaded, how
+many the system allows, and the clients that it drops because they keep a connection without using
+it. The studio's too.
 """
 
+import contextlib
 import errno
 import os
 import socket
@@ -13,6 +15,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .. import UserError
+from ..system.platforms import is_windows
 
 PATIENCE = 15.0  # seconds for a client to send its request, or to read on
 
@@ -69,6 +72,20 @@ def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
         opened.close()
         raise
     return opened
+
+
+def allow_open_files(number: int) -> None:
+    """Let so many files be open, connections among them, if the system lets this process decide:
+    some begin with 256, and when all are used up nothing can be opened."""
+    if is_windows():  # it has no such limit
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number if hard == resource.RLIM_INFINITY else min(number, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 # Whom it drops

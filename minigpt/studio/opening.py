@@ -18,9 +18,8 @@ from starlette.types import ASGIApp
 from uvicorn import Server
 
 from .. import UserError
-from ..serve.connections import listen, make_server
+from ..serve.connections import allow_open_files, listen, make_server
 from ..system.atomic import replace
-from ..system.platforms import is_windows
 from .context import Studio
 from .guard import KEY_HEADER
 from .routes import make_app
@@ -28,7 +27,9 @@ from .workspace import Workspace
 
 USUAL_PORT = 8765
 _SECONDS_TO_CLOSE = 2
-_OPEN_FILES = 4096  # that the system should allow, if it does
+# A thousand connections that ask for nothing, which are dropped half a minute later, leave room for
+# the files and pipes of the studio.
+_OPEN_FILES = 4096
 
 
 def open_studio(
@@ -53,7 +54,7 @@ def open_studio(
 
     with lock, _listening(port) as sockets:
         port = sockets[0].getsockname()[1]
-        _allow_open_files()
+        allow_open_files(_OPEN_FILES)
 
         def close(*_: object) -> None:
             server.should_exit = True
@@ -95,20 +96,6 @@ def _listening(port: int | None) -> Iterator[list[Any]]:
     finally:
         for opened in sockets:
             opened.close()
-
-
-def _allow_open_files() -> None:
-    """Let a thousand connections that ask for nothing, which are dropped half a minute later, leave
-    room for the files and pipes of the studio."""
-    if is_windows():  # it has no such limit
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft < wanted:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def make_studio_server(app: ASGIApp) -> Server:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import minigpt
 from minigpt.serve.settings import ServeConfig
 
+from ..conftest import unix_only
 from ..lazy import lazily
 from ..patience import PATIENCE
 from .conftest import COMMAND, Served, Server, served
@@ -242,3 +244,43 @@ def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(
             server.let_all_be_slow()
             assert has_a_place(server, seconds=PATIENCE)
     assert "Traceback" not in caplog.text
+
+
+def test_of_too_many_clients_some_are_refused_but_health_is_told_to_all(tiny_run: Path) -> None:
+    with served(tiny_run, max_waiting=1) as server, contextlib.ExitStack() as idle:
+        server.let_all_be_slow()
+        for _ in range(4):
+            idle.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        with urllib.request.urlopen(f"{server.url}/health") as answer:
+            assert answer.status == 200
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{server.url}/v1/models")
+        with refused.value as answer:
+            assert answer.code == 503 and "retry-after" in answer.headers
+            assert json.load(answer)["error"]["type"] == "server_error"
+
+        idle.close()
+        deadline = time.monotonic() + PATIENCE
+        while server.connections:
+            assert time.monotonic() < deadline, "one stays"
+            time.sleep(0.01)
+        with urllib.request.urlopen(f"{server.url}/v1/models") as answer:
+            assert answer.status == 200
+
+
+@unix_only
+def test_it_lets_the_system_allow_its_connections(tiny_run: Path) -> None:
+    """macOS begins with 256 open files, and 512 clients may come."""
+    resource = pytest.importorskip("resource")
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, {most})); "
+    drops_nobody = "from minigpt.serve import connections; connections.PATIENCE = 1e6; "
+    server = Server(tiny_run, first=few + drops_nobody)
+    try:
+        with contextlib.ExitStack() as idle:
+            for _ in range(300):
+                idle.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            with urllib.request.urlopen(f"{server.url}/v1/models", timeout=PATIENCE) as answer:
+                assert answer.status == 200
+    finally:
+        server.end()
