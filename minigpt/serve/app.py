@@ -35,7 +35,7 @@ from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel
 from .answers import Answer
-from .batch import GRACE, Batch, Job
+from .batch import GRACE, Job, WritingThread
 from .connections import allow_open_files, listen, make_server
 from .requests import ApiError, Order, read_bias, read_order, read_prompts
 from .sending import TextsResponse
@@ -63,9 +63,9 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
 
     writer = load(found.folder, device="cpu")
     config = with_answerer(config, writer.dialogue)
-    batch = Batch(writer, config)
-    server = make_api_server(batch, make_api_app(batch, found, name, key=key))
-    batch.start()
+    writing = WritingThread(writer, config)
+    server = make_api_server(writing, make_api_app(writing, found, name, key=key))
+    writing.start()
 
     for opened in sockets:
         host, port = opened.getsockname()[:2]
@@ -112,9 +112,9 @@ def with_answerer(config: ServeConfig, dialogue: Dialogue | None) -> ServeConfig
     return replace(config, answerer=dialogue.find(config.answerer))
 
 
-def make_api_server(batch: Batch, app: ASGIApp) -> Server:
-    """The app under uvicorn. When that is told to end, the texts of the batch end too."""
-    most = _most_clients(batch.config)
+def make_api_server(writing: WritingThread, app: ASGIApp) -> Server:
+    """The app under uvicorn. When that is told to end, the texts that it writes end too."""
+    most = _most_clients(writing.config)
 
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         """The app for so many clients at most. More can only learn that the server is well."""
@@ -127,7 +127,7 @@ def make_api_server(batch: Batch, app: ASGIApp) -> Server:
 
     server = make_server(limited, log_config=None, timeout_graceful_shutdown=GRACE + 2)
     clients = server.server_state.connections
-    batch.is_leaving = lambda: server.should_exit
+    writing.is_leaving = lambda: server.should_exit
     return server
 
 
@@ -136,9 +136,9 @@ def _most_clients(config: ServeConfig) -> int:
     return CLIENTS_OF_A_TEXT * config.max_waiting
 
 
-def make_api_app(batch: Batch, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
+def make_api_app(writing: WritingThread, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
     """The API on a model; `key` is what clients have to send, if it is not empty."""
-    api = Api(batch, found, name, key=key)
+    api = Api(writing, found, name, key=key)
     got = {
         "/": api.page,
         HEALTH: api.health,
@@ -156,7 +156,7 @@ def make_api_app(batch: Batch, found: FoundModel, name: str, *, key: str = "") -
     handlers: Any = dict.fromkeys((HTTPException, ApiError, *_BAD, Exception), refuse)
     return CORSMiddleware(
         Starlette(routes=routes, exception_handlers=handlers),
-        allow_origins=[as_browsers_send(origin) for origin in batch.config.cors_origin],
+        allow_origins=[as_browsers_send(origin) for origin in writing.config.cors_origin],
         allow_methods=("*",),
         allow_headers=("*",),
     )
@@ -165,13 +165,13 @@ def make_api_app(batch: Batch, found: FoundModel, name: str, *, key: str = "") -
 class Api:
     """What the server does at each of its addresses."""
 
-    def __init__(self, batch: Batch, found: FoundModel, name: str, *, key: str):
-        self._batch = batch
-        self._config = batch.config
+    def __init__(self, writing: WritingThread, found: FoundModel, name: str, *, key: str):
+        self._writing = writing
+        self._config = writing.config
         self._found = found
         self._name = name
         self._key = key.encode(errors="surrogateescape")  # as the environment has it
-        self._hosts = batch.config.hosts
+        self._hosts = writing.config.hosts
         self._page = ""
         self._begun = int(time.time())
         # Of a hundred requests that come at once few are read in a turn of the event loop.
@@ -179,8 +179,8 @@ class Api:
 
         # The names by which the model is asked for, and who answers then: its own and, of one that
         # learned from conversations, ``name:speaker`` of the most frequent speakers.
-        self._names: dict[str, str | None] = {name: batch.config.answerer}
-        dialogue = batch.writer.dialogue
+        self._names: dict[str, str | None] = {name: writing.config.answerer}
+        dialogue = writing.writer.dialogue
         if dialogue is not None:
             for speaker in itertools.islice(dialogue.speakers, _SPEAKERS):
                 self._names[f"{name}:{speaker}"] = speaker
@@ -228,7 +228,7 @@ class Api:
 
     async def completions(self, request: Request) -> Response:
         """Texts, as the body asks for; a chat is a text too."""
-        writer = self._batch.writer
+        writer = self._writing.writer
         is_chat = request.url.path.startswith("/v1/chat")
         sent = await _read_body(request)
         deadline = time.monotonic() + self._config.max_seconds
@@ -243,7 +243,7 @@ class Api:
             order, sent_prompts = read_order(
                 body, is_chat=is_chat, writer=writer, config=self._config
             )
-            self._batch.check_room(order.n * len(sent_prompts))
+            self._writing.check_room(order.n * len(sent_prompts))
 
             read = partial(
                 read_prompts,
@@ -259,7 +259,7 @@ class Api:
                 prompts = await run_in_threadpool(read)
 
             job = Job(order, prompts, read_bias(body, writer), deadline)
-            self._batch.submit(job)
+            self._writing.submit(job)
 
         answer = Answer(order, body, prompts, is_chat=is_chat, model=self._name, writer=writer)
         return TextsResponse(job, answer)

@@ -1,6 +1,6 @@
-"""The thread that writes. It owns the model, a queue of texts and the batch of those that it writes
-side by side. The event loop submits jobs; at each step some tokens of prompts are read, and every
-text of the batch gets a token, of which its client is told.
+"""Where texts become a batch: the thread that writes. It owns the model, a queue of texts and those
+that it writes side by side, the batch. The event loop submits jobs; at each step some tokens of
+prompts are read, and every text of the batch gets a token, of which its client is told.
 """
 
 import asyncio
@@ -124,8 +124,8 @@ class Text:
         self.read = []
 
 
-class Batch:
-    """The texts of all requests, and the thread that writes them.
+class WritingThread:
+    """The thread that writes the texts of all requests.
 
     A text waits in the queue until there is a row for it; then its prompt is read, and it is
     written beside the others until it ends. A free row goes to the oldest text, but a request has
@@ -137,7 +137,7 @@ class Batch:
         self.config = config
         self.waiting: deque[Text] = deque()  # the oldest first
         self.reading: Text | None = None  # the one whose prompt is being read
-        self.rows: list[Text] = []  # text i has row i of the cache
+        self.rows: list[Text] = []  # the batch: text i has row i of the cache
         self.is_leaving = lambda: False  # whether the server has been told to end
 
         self._glass = writer.glass

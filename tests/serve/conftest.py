@@ -64,12 +64,12 @@ class Served:
 
     def __init__(self, run: Path, key: str = "", **settings: Any):
         from minigpt.serve.app import make_api_app, make_api_server
-        from minigpt.serve.batch import Batch
+        from minigpt.serve.batch import WritingThread
 
         found, self.model = find_model(run), run.name
-        batch = Batch(load(run, device="cpu"), ServeConfig(**settings))
-        self._server = make_api_server(batch, make_api_app(batch, found, self.model, key=key))
-        batch.start()
+        writing = WritingThread(load(run, device="cpu"), ServeConfig(**settings))
+        self._server = make_api_server(writing, make_api_app(writing, found, self.model, key=key))
+        writing.start()
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.port = self.listening.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -111,14 +111,14 @@ class Local:
 
     def __init__(self, run: Path, key: str = "", writer: Writer | None = None, **settings: Any):
         from minigpt.serve.app import make_api_app
-        from minigpt.serve.batch import Batch
+        from minigpt.serve.batch import WritingThread
 
         found = find_model(run)
         config = ServeConfig(**{"max_batch": 3, "max_tokens": 40, **settings})
         self.writer = writer or Writer(found.glass, found.tokenizer)
-        self.batch = Batch(self.writer, config)
-        self.batch.start()
-        self.app = make_api_app(self.batch, found, "tiny", key=key)
+        self.writing = WritingThread(self.writer, config)
+        self.writing.start()
+        self.app = make_api_app(self.writing, found, "tiny", key=key)
         self._loop = asyncio.Runner()
 
     def complete(self, **body: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from minigpt.serve import app
 from minigpt.serve import batch as batching
 from minigpt.serve.answers import TextPiece
-from minigpt.serve.batch import Batch, Job
+from minigpt.serve.batch import Job, WritingThread
 from minigpt.serve.requests import ApiError, Order
 from minigpt.serve.settings import ServeConfig
 
@@ -54,8 +54,8 @@ def a_job(writer: Writer, n: int = 1, prompt: str = "the fox", **fields: Any) ->
     return Job(order, [(prompt, ids)], bias, time.monotonic() + 100)
 
 
-def a_batch(writer: Writer, rows: int, **settings: Any) -> Batch:
-    return Batch(writer, ServeConfig(max_batch=rows, **settings))
+def a_thread(writer: Writer, rows: int, **settings: Any) -> WritingThread:
+    return WritingThread(writer, ServeConfig(max_batch=rows, **settings))
 
 
 def pieces(job: Job, i: int = 0) -> list[TextPiece]:
@@ -68,21 +68,21 @@ def drawn(job: Job, i: int = 0) -> list[int]:
     return [token.id for piece in pieces(job, i) if not piece.is_prompt for token in piece.tokens]
 
 
-def finish(batch: Batch) -> None:
+def finish(writing: WritingThread) -> None:
     """Until all texts are written."""
-    while batch.waiting or batch.reading or batch.rows:
-        batch.step()
+    while writing.waiting or writing.reading or writing.rows:
+        writing.step()
 
 
 def test_the_oldest_request_comes_first(writer: Writer) -> None:
     def check() -> None:
-        batch = a_batch(writer, rows=1)
+        writing = a_thread(writer, rows=1)
         jobs = dict(zip("abcd", [a_job(writer, n) for n in (3, 1, 2, 1)], strict=True))
         for job in jobs.values():
-            batch.submit(job)
+            writing.submit(job)
         begun = list[str]()
-        while batch.waiting or batch.rows:
-            batch.step()
+        while writing.waiting or writing.rows:
+            writing.step()
             for name, job in jobs.items():
                 for i, text in enumerate(job.texts):
                     if text.pieces and f"{name}{i}" not in begun:
@@ -99,23 +99,23 @@ def test_a_request_has_half_of_the_rows_and_leaves_the_others_to_later_ones(
     samples = writer.samples("the fox", max_new_tokens=40, samples=9, seed=1, temperature=1.0)
 
     def check() -> None:
-        batch = a_batch(writer, rows=5)
+        writing = a_thread(writer, rows=5)
         large = a_job(writer, 9, max_tokens=40, seed=1)
         large.bias = writer.bias
-        batch.submit(large)
-        batch.step()
-        assert [text.job for text in batch.rows] == [large] * 2
+        writing.submit(large)
+        writing.step()
+        assert [text.job for text in writing.rows] == [large] * 2
 
         others = [a_job(writer, 2, max_tokens=20) for _ in range(2)]
         for other in others:
-            batch.submit(other)
-        batch.step()
-        taken = Counter(text.job for text in batch.rows)
+            writing.submit(other)
+        writing.step()
+        taken = Counter(text.job for text in writing.rows)
         assert taken == {large: 2, others[0]: 2, others[1]: 1}
 
-        while batch.waiting or batch.reading or batch.rows:
-            batch.step()
-            taken = Counter(text.job for text in batch.rows)
+        while writing.waiting or writing.reading or writing.rows:
+            writing.step()
+            taken = Counter(text.job for text in writing.rows)
             assert max(taken.values(), default=0) <= 2
         for i, sample in enumerate(samples):
             assert tuple(drawn(large, i)) == sample.token_ids
@@ -127,16 +127,16 @@ def test_a_stream_of_single_texts_does_not_starve_a_request_of_several(writer: W
     """Others always wait, and more come than can be served; three texts need three turns."""
 
     def check() -> None:
-        batch = a_batch(writer, rows=2, max_waiting=8)
+        writing = a_thread(writer, rows=2, max_waiting=8)
         several = a_job(writer, 3)
         for job in (a_job(writer), a_job(writer), several):
-            batch.submit(job)
+            writing.submit(job)
         for _ in range(60):
             for _ in range(2):
                 with contextlib.suppress(ApiError):  # too many wait
-                    batch.submit(a_job(writer))
-            batch.step()
-        assert all(text.has_ended for text in several.texts) and len(batch.waiting) > 5
+                    writing.submit(a_job(writer))
+            writing.step()
+        assert all(text.has_ended for text in several.texts) and len(writing.waiting) > 5
 
     by_hand(check)
 
@@ -147,21 +147,21 @@ def test_a_text_whose_context_is_full_goes_on_before_others_and_is_none_that_wai
     """Its row is the first that is free, and the queue has as much room as before."""
 
     def check() -> None:
-        batch = a_batch(writer, rows=1, max_waiting=2)
+        writing = a_thread(writer, rows=1, max_waiting=2)
         long, other = a_job(writer, max_tokens=40), a_job(writer)
-        batch.submit(long)
-        batch.step()
-        batch.submit(other)
-        for text in batch.rows:  # as after so many tokens
+        writing.submit(long)
+        writing.step()
+        writing.submit(other)
+        for text in writing.rows:  # as after so many tokens
             text.read = (text.read * writer.engine.context_length)[: writer.engine.context_length]
-        batch._free_rows()
-        assert [text.job for text in batch.waiting] == [long, other]
-        batch.check_room(1)
+        writing._free_rows()
+        assert [text.job for text in writing.waiting] == [long, other]
+        writing.check_room(1)
         with pytest.raises(ApiError, match="Too many texts are waiting"):
-            batch.check_room(2)
-        batch.step()
-        assert [text.job for text in batch.rows] == [long]
-        finish(batch)
+            writing.check_room(2)
+        writing.step()
+        assert [text.job for text in writing.rows] == [long]
+        finish(writing)
         assert len(drawn(long)) == 40 and len(drawn(other)) == 3
 
     by_hand(check)
@@ -171,22 +171,22 @@ def test_a_request_that_waited_too_long_is_told_so(writer: Writer) -> None:
     """One whose texts are all begun ends with what it has."""
 
     def check() -> None:
-        batch = a_batch(writer, rows=1)
+        writing = a_thread(writer, rows=1)
         running, waiting = a_job(writer, max_tokens=400), a_job(writer, 2)
-        batch.submit(running)
-        batch.step()
-        batch.submit(waiting)
-        batch.step()
+        writing.submit(running)
+        writing.step()
+        writing.submit(waiting)
+        writing.step()
         assert waiting.error is None
         waiting.deadline -= 101
-        batch.step()
+        writing.step()
         assert waiting.error is not None and waiting.error.status == 503
-        assert waiting.is_unwanted and not batch.waiting and not running.is_unwanted
+        assert waiting.is_unwanted and not writing.waiting and not running.is_unwanted
         running.deadline -= 101
-        batch.step()
+        writing.step()
         assert pieces(running)[-1].stop_reason == "length" and len(drawn(running)) < 10
-        batch.step()
-        assert not batch.rows
+        writing.step()
+        assert not writing.rows
 
     by_hand(check)
 
@@ -196,13 +196,13 @@ def test_texts_end_when_the_server_leaves(writer: Writer, monkeypatch: pytest.Mo
     monkeypatch.setattr(batching, "GRACE", -1)
 
     def check() -> None:
-        batch = a_batch(writer, rows=1)
+        writing = a_thread(writer, rows=1)
         running, waiting = a_job(writer, max_tokens=400), a_job(writer)
-        batch.submit(running)
-        batch.step()
-        batch.submit(waiting)
-        batch.is_leaving = lambda: True
-        batch.step()
+        writing.submit(running)
+        writing.step()
+        writing.submit(waiting)
+        writing.is_leaving = lambda: True
+        writing.step()
         assert pieces(running)[-1].stop_reason == "length"
         assert waiting.error is not None and not pieces(waiting)
 
@@ -211,14 +211,14 @@ def test_texts_end_when_the_server_leaves(writer: Writer, monkeypatch: pytest.Mo
 
 def test_a_late_text_shows_what_was_held_back_for_a_stop_string(writer: Writer) -> None:
     def check() -> None:
-        batch = a_batch(writer, rows=1)
+        writing = a_thread(writer, rows=1)
         everything = tuple(f"{letter}?" for letter in "abcdefghijklmnopqrstuvwxyz \n")
         job = a_job(writer, max_tokens=400, stop=everything)
-        batch.submit(job)
+        writing.submit(job)
         for _ in range(6):
-            batch.step()
+            writing.step()
         job.deadline -= 101
-        batch.step()
+        writing.step()
         text = writer.tokenizer.decode(drawn(job))
         assert "".join(piece.text for piece in pieces(job)) == text
         assert pieces(job)[-1].stop_reason == "length" and len(drawn(job)) == 7
@@ -246,32 +246,32 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
 
     def check() -> None:
         for look in range(1, 9):
-            batch = a_batch(writer, rows=1)
+            writing = a_thread(writer, rows=1)
             job = a_job(writer, max_tokens=400)
             prompts = [(text.prompt, text.ids) for text in job.texts]
             leaving = Leaving(job.order, prompts, job.bias, job.deadline)
             leaving.asked = 3 - look
-            batch.submit(leaving)
+            writing.submit(leaving)
             for _ in range(9):
-                if batch.waiting or batch.rows:
-                    batch.step()
-            assert not batch.rows and leaving.is_unwanted
+                if writing.waiting or writing.rows:
+                    writing.step()
+            assert not writing.rows and leaving.is_unwanted
 
     by_hand(check)
 
 
 def test_who_left_while_it_waited_takes_no_room(writer: Writer) -> None:
     def check() -> None:
-        batch = a_batch(writer, rows=1, max_waiting=2)
-        batch.submit(a_job(writer, max_tokens=400))
-        batch.step()
+        writing = a_thread(writer, rows=1, max_waiting=2)
+        writing.submit(a_job(writer, max_tokens=400))
+        writing.step()
         left = a_job(writer, 2)
-        batch.submit(left)
+        writing.submit(left)
         with pytest.raises(ApiError, match="Too many texts are waiting"):
-            batch.submit(a_job(writer))
+            writing.submit(a_job(writer))
         left.is_unwanted = True
-        batch.step()
-        batch.submit(a_job(writer, 2))
+        writing.step()
+        writing.submit(a_job(writer, 2))
         assert not any(text.pieces for text in left.texts)
 
     by_hand(check)
@@ -283,20 +283,20 @@ def test_a_prompt_is_read_no_further_when_nobody_waits_for_it(
     monkeypatch.setattr(batching, "_TOKENS_AT_ONCE", 4)
 
     def check() -> None:
-        batch = a_batch(writer, rows=2)
-        batch.submit(a_job(writer, max_tokens=400))
-        batch.step()
+        writing = a_thread(writer, rows=2)
+        writing.submit(a_job(writer, max_tokens=400))
+        writing.step()
         for leaves in (True, False):  # or is late
             job = a_job(writer, prompt="the fox asked a crow for bread and said no")
-            batch.submit(job)
-            batch.step()
-            assert batch.reading is not None and batch.reading.job == job
+            writing.submit(job)
+            writing.step()
+            assert writing.reading is not None and writing.reading.job == job
             if leaves:
                 job.is_unwanted = True
             else:
                 job.deadline -= 101
-            batch.step()
-            assert batch.reading is None and len(batch.rows) == 1
+            writing.step()
+            assert writing.reading is None and len(writing.rows) == 1
             assert (job.error is None) == leaves
 
     by_hand(check)
@@ -321,16 +321,16 @@ def test_a_long_prompt_is_read_in_parts_while_others_write(
     monkeypatch.setattr(type(writer.glass), "logits", watched)
 
     def check() -> None:
-        batch = a_batch(writer, rows=2)
+        writing = a_thread(writer, rows=2)
         other = a_job(writer, max_tokens=400)
-        batch.submit(other)
-        batch.step()
+        writing.submit(other)
+        writing.step()
         text = "the fox asked a crow for bread and said no"
         scored = a_job(writer, prompt=text, max_tokens=0, echo=True, logprobs=0)
-        batch.submit(scored)
+        writing.submit(scored)
         before = len(drawn(other))
         while not pieces(scored):
-            batch.step()
+            writing.step()
         assert len(drawn(other)) > before + 1
         assert max(rows) == 3
 
@@ -362,9 +362,9 @@ def test_logits_of_a_prompt_are_computed_and_sorted_only_for_who_wants_them(
     def check() -> None:
         for logprobs, expected in [(None, set()), (0, {"logits"}), (2, {"logits", "likeliest"})]:
             asked.clear()
-            batch = a_batch(writer, rows=1)
-            batch.submit(a_job(writer, max_tokens=0, echo=True, logprobs=logprobs))
-            batch.step()
+            writing = a_thread(writer, rows=1)
+            writing.submit(a_job(writer, max_tokens=0, echo=True, logprobs=logprobs))
+            writing.step()
             assert set(asked) == expected
 
     by_hand(check)
@@ -388,7 +388,7 @@ def test_a_full_server_refuses_before_it_reads_a_prompt(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = Local(tiny_run, max_waiting=2)
-    monkeypatch.setattr(local.batch, "waiting", a_job(local.writer).texts)
+    monkeypatch.setattr(local.writing, "waiting", a_job(local.writer).texts)
     monkeypatch.setattr(type(local.writer.tokenizer), "encode", lambda *_: 1 / 0)
     status, headers, answer = local.ask("/v1/completions", {"prompt": ["the", "fox"]})
     assert status == 429 and "retry-after" in headers, answer
@@ -400,13 +400,13 @@ def test_many_requests_at_once_leave_turns_to_others(tiny_run: Path) -> None:
     turns = itertools.count()
     turn = next(turns)
     read_in = Counter[int]()
-    submit = local.batch.submit
+    submit = local.writing.submit
 
     def watched(job: Job) -> None:
         read_in[turn] += 1
         submit(job)
 
-    local.batch.submit = watched  # type: ignore[method-assign]
+    local.writing.submit = watched  # type: ignore[method-assign]
 
     async def others() -> None:
         nonlocal turn

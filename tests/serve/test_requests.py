@@ -169,8 +169,8 @@ def test_nothing_is_left_running_and_memory_is_flat(local: Local) -> None:
     before = used(10)
     assert used(max(COUNT // 80, 5)) < before + 200_000  # bytes; each text has as many as 2,400
     tracemalloc.stop()
-    batch, deadline = local.batch, time.monotonic() + PATIENCE
-    while batch.waiting or batch.reading or batch.rows:  # until its next step
+    writing, deadline = local.writing, time.monotonic() + PATIENCE
+    while writing.waiting or writing.reading or writing.rows:  # until its next step
         assert time.monotonic() < deadline, "a place is still taken"
         time.sleep(0.01)
 

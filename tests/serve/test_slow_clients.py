@@ -64,7 +64,7 @@ def head_of(request: str, port: int) -> bytes:
 @pytest.mark.parametrize("sends", [True, False])
 def test_a_slow_request_is_waited_for_while_something_comes(tiny_run: Path, sends: bool) -> None:
     local = Local(tiny_run)
-    server = make_api_server(local.batch, local.app)
+    server = make_api_server(local.writing, local.app)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         head = head_of("POST /v1/completions HTTP/1.1", listening.getsockname()[1])
         answer = asyncio.run(answer_to(server, listening, head, BODY if sends else b""))
@@ -84,7 +84,7 @@ def test_a_slow_upload_is_waited_for_while_something_comes(tmp_path: Path, sends
 
 def test_a_head_that_comes_slowly_is_not_waited_for(tiny_run: Path) -> None:
     local = Local(tiny_run)
-    server = make_api_server(local.batch, local.app)
+    server = make_api_server(local.writing, local.app)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         head = head_of("GET /health HTTP/1.1", listening.getsockname()[1])
         assert asyncio.run(answer_to(server, listening, b"", head)) == b""
