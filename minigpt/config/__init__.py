@@ -42,7 +42,7 @@ from .settings import (
     check_log,
     fields_of,
 )
-from .text import PLAYS, TALES, EvaluationConfig, ReadingConfig, TextConfig
+from .text import PLAYS, TALES, EvaluationConfig, ReadingConfig, TextConfig, is_text_encoding
 from .training import TrainConfig
 
 __all__ = [
@@ -83,6 +83,7 @@ __all__ = [
     "count_parameters",
     "fields_of",
     "from_dict",
+    "is_text_encoding",
     "named_shapes",
     "setting",
     "weight_shapes",

@@ -12,6 +12,8 @@ from .checked import Checked, Count, Factor, Fraction, Positive, VocabSize, requ
 PLAYS = "data/plays.txt"  # by a training
 TALES = "data/tales.txt"  # by a lesson
 
+_OF_HOSTS = ("idna", "punycode")  # encodings of the names of hosts, not of texts
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingConfig(Checked):
@@ -44,7 +46,7 @@ class ReadingConfig(Checked):
                     f"--rename must be NAME=NAME, such as '+49 170=Anna', got {words!r}",
                     kind="setting",
                 )
-        is_known = self.encoding is None or _is_text_encoding(self.encoding)
+        is_known = self.encoding is None or is_text_encoding(self.encoding)
         require(self, "encoding", is_known, "an encoding that Python knows, such as latin1")
 
     def reading(self) -> "ReadingConfig":
@@ -107,10 +109,12 @@ class EvaluationConfig(ReadingConfig):
     device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
 
 
-def _is_text_encoding(name: str) -> bool:
+def is_text_encoding(name: str) -> bool:
     """Whether Python can decode bytes to text by this name."""
     try:
         codecs.getincrementaldecoder(name)
+        if codecs.lookup(name).name in _OF_HOSTS:
+            return False
         return isinstance(b"aa==".decode(name, "replace"), str)
     except (LookupError, ValueError, TypeError):
         return False

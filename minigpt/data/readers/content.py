@@ -43,6 +43,7 @@ _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_OF_LIBRARIES = ("ZstdError", "LZMAError")  # errors of damage; some Pythons have none of these
 DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
 FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
@@ -117,7 +118,7 @@ class Content:
                 raise
             raise Refused(self.source, "is protected by a password", "locked") from None
         except Exception as error:
-            if type(error).__name__ != "ZstdError":  # of either library
+            if type(error).__name__ not in _OF_LIBRARIES:
                 raise
             raise Unreadable(self.source, reason_of(error)) from None
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ... import UserError
+from ...config import is_text_encoding
 from .content import BLOCK, Content, marked_encoding
 from .document import Refused, Report
 
@@ -21,7 +22,6 @@ _MARKING = "minigpt-marking"  # how errors are handled: each wrong byte becomes 
 _WRONG = "\udfff"  # ... half a surrogate pair, which no decoder yields
 _SAMPLE = 1 << 14  # bytes that are enough to tell an encoding
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f\x7f]")  # no plain text has these
-WESTERN = "cp1252"
 _ENOUGH = 20  # letters beyond ASCII; fewer tell nothing
 _LIKELY = 0.97  # share of them in one alphabet
 _DOUBTFUL = 0.9  # share of them in an alphabet of Western Europe
@@ -52,12 +52,9 @@ def encoding_called(name: str) -> str:
     for spelling in (name.lower(), re.sub(r"[\W_]", "", name.lower())):
         if spelling in ("ascii", "us-ascii") or spelling.startswith("utf-16"):  # it cannot be true
             return UTF_8
-        try:
-            b"a".decode(spelling)
-        except (LookupError, ValueError):
-            continue
-        is_latin1 = codecs.lookup(spelling).name == "iso8859-1"
-        return FALLBACK if is_latin1 else spelling  # as browsers do
+        if is_text_encoding(spelling):
+            is_latin1 = codecs.lookup(spelling).name == "iso8859-1"
+            return FALLBACK if is_latin1 else spelling  # as browsers do
     return UTF_8
 
 
@@ -266,7 +263,7 @@ def decoded_whole(data: bytes, encoding: str, content: Content, report: Report) 
 def is_western(sample: bytes) -> bool:
     """Whether a text may be in Windows-1252. It may not if more than a third of its letters are
     beyond ASCII, or if these fit no alphabet of Western Europe but one of another encoding."""
-    text = sample.decode(WESTERN, "replace")
+    text = sample.decode(FALLBACK, "replace")
     letters = sum(map(str.isalpha, text))
     beyond = sum(letter.isalpha() and not letter.isascii() for letter in text)
     if len(_letters_of(text)) < _ENOUGH:

@@ -14,10 +14,9 @@ _PICTURE = re.compile(r"!\[[^\]\[]*+\]\((?:attachment|data):[^)\[]*+\)")
 
 def is_notebook(content: Content) -> bool:
     """Whether a content begins as a notebook does."""
-    head = content.head.decode("utf-8", "replace")
-    if _BEGINS.match(head) is None:
+    if _BEGINS.match(content.beginning) is None:
         return False
-    return content.name.endswith(".ipynb") or '"cell_type"' in head
+    return content.name.endswith(".ipynb") or '"cell_type"' in content.beginning
 
 
 def read_notebook(content: Content, report: Report) -> Iterator[Document]:

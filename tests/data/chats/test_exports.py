@@ -94,11 +94,12 @@ def test_the_letters_of_messenger_are_put_right_and_the_oldest_message_comes_fir
             {"sender_name": garbled("Zoë M"), "timestamp_ms": 1000, "content": garbled("grüß")},
             {"sender_name": "Anna", "timestamp_ms": 500, "content": "x", "is_unsent": True},
             {"sender_name": "Anna", "timestamp_ms": 400, "photos": []},
+            {"sender_name": "Anna", "timestamp_ms": 10**400, "content": "long ago"},
         ],
         "title": "Anna",
         "thread_path": "inbox/anna_1",
     }  # fmt: skip
-    assert of_data(chat) == [[("Zoë M", "grüß"), ("Anna", "schön 🐈")]]
+    assert of_data(chat) == [[("Anna", "long ago"), ("Zoë M", "grüß"), ("Anna", "schön 🐈")]]
 
 
 def test_a_chat_of_messenger_with_encryption_is_read_as_it_is() -> None:

@@ -127,8 +127,9 @@ def test_long_repetitions_are_read_at_once(letter: str) -> None:
     chat = "".join(f"[31.12.23, 21:41:05] {name}: {letter * 30_000}\n" for name in "ABAB")
     for text in (letter * 60_000, chat):
         whatsapp.looks_like_chat(text)
-        if plays.is_play(text):
-            list(plays.scenes(text))
+        form = plays.form_of(text)
+        if form is not None:
+            list(plays.scenes(plays.named_lines(text, form)))
         if whatsapp.is_chat(text):
             for messages in whatsapp.exports(text):
                 list(messages)

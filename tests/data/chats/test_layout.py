@@ -9,7 +9,7 @@ import minigpt
 from minigpt.config import ReadingConfig, TextConfig
 from minigpt.data.corpus import Corpus
 from minigpt.data.dialogue import Dialogue
-from minigpt.data.readers.chats.plays import layout_of
+from minigpt.data.readers.chats.plays import form_of, layout_of, named_lines
 from minigpt.data.readers.document import Document, Layout, Turn
 from minigpt.data.source import Source, find_source
 from minigpt.data.speakers import Names, TalkCounter
@@ -86,7 +86,8 @@ ANSWER = "OTTO: It was dark.\n\nI could not see the house from the road, so I we
     ],
 )  # fmt: skip
 def test_where_a_text_has_what_ends_a_turn_the_next_name_ends_it(text: str, layout: Layout) -> None:
-    assert layout_of(text) == layout
+    form = form_of(text)
+    assert form is not None and layout_of(named_lines(text, form)) == layout
     dialogue = Dialogue({"ANNA": 6, "OTTO": 6}, layout)
     begins = (dialogue.opening("ANNA"), dialogue.opening("OTTO"))
     assert dialogue.stops == tuple(dialogue.end + words for words in begins)
@@ -144,6 +145,14 @@ def test_another_name_needs_a_text_that_is_rewritten(
     assert "ANNA" not in "".join(piece.text for piece in source.training.pieces())
     (line,) = said
     assert "rewritten" in line and f"--{option}" in line
+
+
+def test_a_play_before_a_novel_is_rewritten_too(tmp_path: Path) -> None:
+    """A play shows in its beginning; most of the file may be something else."""
+    novel = "The fox went to the mill, and the crow was there that night.\n\n" * 12_000
+    (tmp_path / "play.txt").write_text(some_script(1_200) + novel)
+    source = find_source(TextConfig(files=(str(tmp_path / "play.txt"),), anonymous=True))
+    assert source.dialogue is not None and list(source.dialogue.speakers) == ["A", "B"]
 
 
 def test_one_speaker_of_a_play_is_learned(workplace: Path) -> None:

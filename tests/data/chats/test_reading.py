@@ -202,6 +202,27 @@ def test_tables_in_utf_16_are_conversations(tmp_path: Path) -> None:
         assert texts(file, encoding=encoding) == ["User: Why?\n\nAssistant: So é.\n\n"]
 
 
+def test_an_export_in_utf_16_is_a_chat(tmp_path: Path) -> None:
+    """As some programs save a JSON again."""
+    messages = [{"sender_name": name, "content": f"I am {name}", "timestamp_ms": number}
+                for number, name in enumerate(("Anna", "Otto"))]  # fmt: skip
+    chat = {"participants": [{"name": "Anna"}, {"name": "Otto"}], "messages": messages}
+    file = write(tmp_path / "message_1.json", json.dumps(chat).encode("utf-16"))
+    assert texts(file) == ["Anna: I am Anna\n\nOtto: I am Otto\n\n"]
+
+
+@pytest.mark.parametrize("after", ["31.12.23, 22:00 - was there\n", "and so on and so on\n"])
+def test_a_chat_is_read_whatever_comes_after_it(after: str, tmp_path: Path) -> None:
+    """What a file is shows in its beginning; most of it may be something else."""
+    chat = "".join(
+        f"31.12.23, 21:{number % 60:02d} - {name}: {'All is well. ' * 8}\n"
+        for number in range(400)
+        for name in ("Anna", "Otto")
+    )
+    (text,) = texts(write(tmp_path / "chat.txt", chat + after * 2_000))
+    assert text.count("All is well") == 6_400
+
+
 # The text of a run
 
 

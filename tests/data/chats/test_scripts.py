@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.data.readers.chats.plays import is_play, scenes
+from minigpt.data.readers.chats.plays import form_of, is_play, named_lines, scenes
 from minigpt.data.readers.chats.turns import conversations
 from minigpt.data.readers.document import Turn
 
 
 def read(text: str) -> list[list[Turn]]:
-    assert is_play(text)
-    return [turns for scene in scenes(text) for turns in conversations(scene, 8)]
+    form = form_of(text)
+    assert form is not None
+    lines = named_lines(text, form)
+    return [turns for scene in scenes(lines) for turns in conversations(scene, 8)]
 
 
 HAMLET = """\

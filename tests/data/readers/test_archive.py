@@ -185,6 +185,22 @@ def test_truncated_archives_are_refused(tmp_path: Path) -> None:
         assert refusal(file).startswith(f"cannot read {file}: ")
 
 
+@pytest.mark.parametrize("method", ["ZIP_DEFLATED", "ZIP_BZIP2", "ZIP_LZMA"])
+def test_a_damaged_file_in_an_archive_is_left_out(method: str, tmp_path: Path) -> None:
+    """However it is packed; the others are read."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", getattr(zipfile, method)) as archive:
+        archive.writestr("a.txt", "the fox " * 500)
+        archive.writestr("b.txt", "the crow")
+    data = bytearray(held.getvalue())
+    begin = data.find(b"a.txt") + 5
+    data[begin + 9 : begin + 30] = bytes(21)
+    file = write(tmp_path / "a.zip", data)
+    (left_out,) = report_of(file).files_left_out
+    assert left_out.startswith(f"cannot read {file / 'a.txt'}: ")
+    assert documents(file) == ["the crow"]
+
+
 def test_a_protected_archive_is_refused(tmp_path: Path) -> None:
     data = bytearray(zipped({"a.txt": "text"}))
     for place in (6, data.find(b"PK\1\2") + 8):  # the flag in both headers

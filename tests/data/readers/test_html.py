@@ -118,7 +118,9 @@ def test_a_tag_that_is_never_closed_does_not_cost_the_text(page: str, tmp_path: 
     assert documents(write(tmp_path / "a.html", page)) == ["a\n\nb"]
 
 
-@pytest.mark.parametrize(("name", "text"), [("cp-850", "é"), ("us-ascii", "é"), ("x-odd", "é")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("cp-850", "é"), ("us-ascii", "é"), ("x-odd", "é"), ("punycode", "é")]
+)
 def test_a_page_may_misspell_its_encoding(name: str, text: str, tmp_path: Path) -> None:
     page = f"<html><meta charset={name}><p>{text * 3}"
     encoding = "cp850" if name == "cp-850" else "utf-8"

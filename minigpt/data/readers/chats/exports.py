@@ -3,6 +3,7 @@ DiscordChatExporter), Signal (by sigexport or signal-cli; whatsapp.py reads its 
 """
 
 import codecs
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ _OF_PROGRAM = re.compile(
 
 # One of these is in the beginning of each export. An account of Telegram begins with the person and
 # the contacts, and these may be many.
-_TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"contacts"')
+_TELLING = ('"messages"', '"chats"', '"personal_information"', '"contacts"')
 _COLUMNS = ("AuthorID", "Author", "Date", "Content")  # with which Discord's tables in CSV begin
 _HEADER = ",".join(_COLUMNS).encode()
 _FRAME = b"=" * 62  # a line above and below what a text says of its channel
@@ -45,7 +46,7 @@ class Program(NamedTuple):
 
 def is_export(content: Content) -> bool:
     """Whether a content is an export in JSON of one of these programs."""
-    if not any(word in content.head for word in _TELLING) or is_json_lines(content):
+    if not any(word in content.beginning for word in _TELLING) or is_json_lines(content):
         return False
     has_text = isinstance(content.data, dict) and content.reading.text_field in content.data
     return not has_text and program_of(content.data) is not None
@@ -127,7 +128,9 @@ def _pick(message: dict[str, Any], *names: str) -> Any:
 
 def _milliseconds(message: dict[str, Any]) -> float:
     time = _pick(message, "timestamp_ms", "timestamp")
-    return float(time) if isinstance(time, int | float) else 0.0
+    with contextlib.suppress(OverflowError):  # a number of hundreds of digits
+        return float(time) if isinstance(time, int | float) else 0.0
+    return 0.0
 
 
 # Telegram

@@ -39,6 +39,7 @@ _NAME_IN_CAPITALS = (
 _FULL_STOP = re.compile(
     rf"[ \t]{{0,8}}(?P<name>{_NAME_IN_CAPITALS}){_AFTER}\.(?:[ \t]+(?P<text>.*)|$)"
 )
+_FORMS = (_COLON, _FULL_STOP)
 HEADING = re.compile(
     r"\s*+[#\s*_]{0,8}"
     r"(?:(?:act|scene|acte|scène|akt|aufzug|szene|auftritt|acto|escena|atto|scena|chapter|"
@@ -79,27 +80,43 @@ class NamedLine(NamedTuple):
 
 def is_play(text: str) -> bool:
     """Whether a text is a play or an interview."""
-    return any(_is_in_form(_read(text, form)) for form in (_COLON, _FULL_STOP))
+    return form_of(text) is not None
+
+
+def form_of(text: str) -> re.Pattern[str] | None:
+    """How a turn begins in a play or an interview; None if a text is none."""
+    return next((form for form in _FORMS if _is_in_form(named_lines(text, form))), None)
 
 
 def read_play(content: Content, report: Report) -> Iterator[Document]:
     """The documents of a play or an interview, whose text stays as it is, each with how its turns
     are written. Where speakers are given other names, it is rewritten as turns."""
     changed_by = [name for name in ("rename", "anonymous") if getattr(content.reading, name)]
+    head = text_head(content)
+    form = form_of(head)
+    assert form is not None
     if not changed_by:
-        layout = layout_of(text_head(content))
+        layout = layout_of(named_lines(head, form))
         for document in read_plain(content, report):
             yield document._replace(layout=layout)
         return
 
     report.note(f"rewritten as turns, NAME: TEXT, without its layout, for --{changed_by[0]}")
-    for scene in scenes(all_text(content, report)):
+    for scene in scenes(named_lines(all_text(content, report), form)):
         yield from documents_of_chat(scene, content, report, is_private=False)
 
 
-def named_lines(text: str) -> list[NamedLine]:
-    """The lines of a play or an interview, and the name that each of them begins with."""
-    return next(lines for form in (_COLON, _FULL_STOP) if _is_in_form(lines := _read(text, form)))
+def named_lines(text: str, form: re.Pattern[str]) -> list[NamedLine]:
+    """The lines of a text, and the name that each of them begins with."""
+    lines = []
+    for line in text.splitlines():
+        match = form.match(line)
+        name = match["name"].strip() if match else None
+        if match is None or name is None or not is_a_name(name):
+            lines.append(NamedLine(line, None, ""))
+        else:
+            lines.append(NamedLine(line, name, match["text"] or ""))
+    return lines
 
 
 def name_pattern(*, in_capitals: bool) -> str:
@@ -112,10 +129,9 @@ def is_a_name(words: str) -> bool:
     return not _NUMERAL.fullmatch(words) and len(words) <= _LONGEST_NAME
 
 
-def scenes(text: str) -> Iterator[list[Message]]:
+def scenes(lines: Sequence[NamedLine]) -> Iterator[list[Message]]:
     """What is said in each scene. What goes before the first turn, such as the list of the people,
     is left out, and so are directions that have lines of their own."""
-    lines = named_lines(text)
     counts = Counter(line.name for line in lines if line.name)
     is_line_by_line = _is_line_by_line(lines)
 
@@ -149,19 +165,6 @@ def _without_directions(line: str) -> str:
     bare = line.strip()
     is_direction = bare[:1] == "[" and bare[-1:] == "]"
     return "" if is_direction else line
-
-
-def _read(text: str, form: re.Pattern[str]) -> list[NamedLine]:
-    """The lines, and the name that each of them begins with."""
-    lines = []
-    for line in text.splitlines():
-        match = form.match(line)
-        name = match["name"].strip() if match else None
-        if match is None or name is None or not is_a_name(name):
-            lines.append(NamedLine(line, None, ""))
-        else:
-            lines.append(NamedLine(line, name, match["text"] or ""))
-    return lines
 
 
 def _is_in_form(lines: Sequence[NamedLine]) -> bool:
@@ -238,9 +241,8 @@ def _is_line_by_line(lines: Sequence[NamedLine]) -> bool:
 # How turns are written
 
 
-def layout_of(text: str) -> Layout:
-    """How most turns of a play or an interview are written, judging by its beginning."""
-    lines = named_lines(text)
+def layout_of(lines: Sequence[NamedLine]) -> Layout:
+    """How most turns of a play or an interview are written, judging by its first lines."""
     counts = Counter(line.name for line in lines if line.name)
     begins = [number for number, line in enumerate(lines) if line.name and counts[line.name] > 1]
 

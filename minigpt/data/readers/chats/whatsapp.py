@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from ..content import Content
 from ..document import Document, Report
+from ..encoding import text_head
 from ..plain import all_text, read_plain
 from .turns import NOTHING, Message, documents_of_chat
 
@@ -161,7 +162,8 @@ def is_chat_of_signal(text: str) -> bool:
 
 def read_chat(content: Content, report: Report) -> Iterator[Document]:
     """The conversations of a file."""
-    for messages in exports(all_text(content, report)):
+    forms = _forms_of(text_head(content))
+    for messages in exports(all_text(content, report), forms):
         yield from documents_of_chat(messages, content, report)
 
 
@@ -184,11 +186,11 @@ def read_unknown_chat(content: Content, report: Report) -> Iterator[Document]:
     return read_plain(content, report)
 
 
-def exports(text: str) -> Iterator[Iterator[Message]]:
+def exports(text: str, forms: Set[str] = frozenset()) -> Iterator[Iterator[Message]]:
     """The messages of each export in a file, in the order of the file. What the program writes
-    itself, such as who joins, has no text."""
-    lines = text.splitlines()
-    entries = _entries(lines)
+    itself, such as who joins, has no text. `forms` are those of messages that were found by the
+    beginning of the file, whatever comes after it."""
+    entries = _entries(text.splitlines(), forms)
     for number, (_, group) in enumerate(groupby(entries, key=lambda entry: entry.stamp)):
         yield _messages(list(group), is_first=number == 0)
 
@@ -239,10 +241,10 @@ def _letters(words: str) -> str:
     return re.sub(rf"(?:{_SPACE}|[{_MARKS}.,،、])+", "", words).lower()
 
 
-def _entries(lines: Sequence[str]) -> list[_Entry]:
-    """The messages with all their lines, in those forms in which people speak."""
+def _entries(lines: Sequence[str], known: Set[str] = frozenset()) -> list[_Entry]:
+    """The messages with all their lines, in forms that are known or in which people speak."""
     begun = [_begun(line) for line in lines]
-    forms = _spoken_forms([line for line in begun if line is not None])
+    forms = known | _spoken_forms([line for line in begun if line is not None])
     found: list[_Entry] = []
     rest: list[str] = []  # lines of the last one
     day = date(2000, 1, 1)  # where the file names it in headings only
@@ -262,6 +264,12 @@ def _entries(lines: Sequence[str]) -> list[_Entry]:
             found.append(entry if entry.date else entry._replace(date=day.isoformat()))
     end()
     return found
+
+
+def _forms_of(text: str) -> Set[str]:
+    """The forms in which the messages in a text begin."""
+    begun = map(_begun, text.splitlines())
+    return _spoken_forms([line for line in begun if line is not None])
 
 
 def _spoken_forms(begun: Sequence[_Entry]) -> Set[str]:
