@@ -130,7 +130,7 @@ def start_run(
     with distributed.process_group(), enough_memory(_SMALLER):
         folder = RunFolder(out, journal)
         if folder.path is not None:
-            on_main(check_free, folder.path)
+            on_main(check_free, folder.path, is_locked=journal is not None)
 
         # Read
         beginning = on_all(beginning_of, settings, network=network, tokenizer=tokenizer)

@@ -37,6 +37,7 @@ from .folder import (
     PICTURE,
     PLAN,
     PREVIOUS,
+    STATE,
     STEP_NAME,
     STEPS,
     STUDIO_FILES,
@@ -80,21 +81,32 @@ def begin_run(
     tokenizer: "Tokenizer",
     files: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a folder that holds a run: untrained, but whole.
+    """Make the files of a run, untrained but whole, in a folder of :func:`make_room` that this
+    process has locked.
 
     `files` are further text files by their names. UserError if the place is not free.
     """
-    with new_folder(out) as folder:
+    with new_folder(out, is_locked=True) as folder:
         texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_run_json()}
         save_weights(model, folder / WEIGHTS, begun_with=[*texts, WEIGHTS])
         for name, text in texts.items():
             write_text(text, folder / name)
 
 
+def make_room(out: Path, *, is_locked: bool = False) -> None:
+    """Make the folder of a new run, to be locked before there is a run in it. UserError if the
+    place is not free; `is_locked` says that this process has locked it."""
+    check_free(out, is_locked=is_locked)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(out, error) from None
+
+
 @contextlib.contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
+def new_folder(out: Path, *, is_locked: bool = False) -> Iterator[Path]:
     """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
-    check_free(out)
+    check_free(out, is_locked=is_locked)
     is_there = out.is_dir()  # empty: made for a run without a name, or a mount, or a link
     place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
     building = place / f".new-{secrets.token_hex(16)}"  # a name of its own
@@ -110,23 +122,26 @@ def new_folder(out: Path) -> Iterator[Path]:
             out.parent.mkdir(parents=True, exist_ok=True)
             rename(building, out)
     except OSError as error:
-        raise UserError(
-            f"cannot write {out}: {why_not_written(error, out)}", kind=kind_of_error(error)
-        ) from None
+        raise _not_written(out, error) from None
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def check_free(out: Path) -> None:
+def _not_written(out: Path, error: OSError) -> UserError:
+    why = why_not_written(error, out)
+    return UserError(f"cannot write {out}: {why}", kind=kind_of_error(error))
+
+
+def check_free(out: Path, *, is_locked: bool = False) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free.
     What is left of a training that was killed before its first checkpoint is removed, also if its
-    files were still being made."""
+    files were still being made, unless this process trains there: `is_locked`."""
     other = "choose another --out"
     if (problem := name_problem(out)) is not None:
         raise UserError(f"{problem}; {other}", kind="setting")
     if not is_utf8(str(out)):  # safetensors opens no such file
         raise UserError(f"the name {str(out)!a} is not UTF-8; {other}", kind="setting")
-    if out.is_dir():
+    if out.is_dir() and not is_locked:
         remove_untrained(out)
     if (out / CHECKPOINT).is_dir():
         raise UserError(
@@ -149,7 +164,8 @@ def _holds_anything(folder: Path) -> bool:
 def is_untrained(folder: Path) -> bool:
     """Whether a folder holds a run that has learned nothing: only the files and the weights that it
     began with, which no evaluation has chosen, and the losses of its first steps, but no
-    checkpoint. If the process was killed while it made these files, some of them are missing."""
+    checkpoint. If the process was killed while it made these files, some of them are missing, or
+    all: then there is only its journal."""
     try:
         building = _building(folder)
         beginning = _beginning(folder, building)
@@ -175,13 +191,14 @@ def _building(folder: Path) -> list[Path]:
 def _beginning(folder: Path, building: Sequence[Path]) -> set[str] | None:
     """The names of the files that a run begins with; None if the folder holds no such run. The
     weights name them, which are the first to be made; until then, no file has moved."""
-    if not building or (folder / WEIGHTS).exists():
+    if (folder / WEIGHTS).exists():
         return files_begun_with(folder / WEIGHTS)
     for place in building:
         names = files_begun_with(place / WEIGHTS)
         if names is not None:
             return names
-    return set()
+    has_begun = bool(building) or (folder / JOURNAL / STATE).exists()
+    return set() if has_begun else None
 
 
 def remove_untrained(folder: Path, *, is_locked: bool = False) -> None:

@@ -19,7 +19,7 @@ from ..data.batches import Dataset
 from ..model import GPT
 from ..runs.folder import BEST, CHECKPOINT, CONFIG, WEIGHTS, RunConfig, has_checkpoint, read_config
 from ..runs.journal import Journal
-from ..runs.making import begin_run, remove_untrained
+from ..runs.making import begin_run, make_room, remove_untrained
 from ..runs.weights import read_best, save_weights
 from ..system.atomic import write_text
 from ..system.errors import kind_of_error
@@ -90,9 +90,11 @@ class RunFolder:
         else:
             settings = RunConfig(None, config, dataset.origin, context_length=context_length)
         tokenizer = dataset.tokenizer
-        distributed.on_main(begin_run, self.path, settings, model, tokenizer, files=files)
+
+        distributed.on_main(make_room, self.path, is_locked=self.journal is not None)
         try:
-            with self.held():
+            with self.held():  # else another process could take the place while files are made
+                distributed.on_main(begin_run, self.path, settings, model, tokenizer, files=files)
                 yield
         except BaseException:
             if distributed.is_main():

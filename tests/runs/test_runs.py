@@ -34,12 +34,14 @@ from minigpt.runs.folder import (
     METRICS,
     PAGE,
     PLAN,
+    STATE,
     TOKENIZER,
     WEIGHTS,
     RunConfig,
     read_metrics,
 )
 from minigpt.runs.found import load_run
+from minigpt.runs.journal import Journal
 from minigpt.runs.listing import Run, free_name, newest_run, runs_by_training
 from minigpt.runs.making import check_free, is_untrained, locked, new_folder, remove_untrained
 from minigpt.runs.weights import read_best, save_weights
@@ -278,6 +280,19 @@ def test_what_a_start_left_that_was_killed_while_its_files_were_made_is_removed(
     write_text("{}", run / JOURNAL / JOB)  # the studio made the folder before
     check_free(run)
     assert [*run.iterdir()] == [run / JOURNAL] and (run / JOURNAL / JOB).exists()
+
+
+def test_of_a_start_that_came_no_further_than_its_journal_nothing_stays(tmp_path: Path) -> None:
+    for name in ("killed", "awaited", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("killed", "awaited"):
+        with Journal(tmp_path / name):
+            pass
+    write_text("{}", tmp_path / "awaited" / JOURNAL / JOB)  # the studio made the folder before
+    for name in ("killed", "awaited", "empty"):
+        check_free(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["awaited", "empty"]
+    assert (tmp_path / "awaited" / JOURNAL / STATE).exists()
 
 
 def test_a_start_that_was_killed_before_it_had_weights_leaves_what_it_found(run: Path) -> None:

@@ -31,7 +31,8 @@ from minigpt.runs.folder import (
     read_metrics,
 )
 from minigpt.runs.found import load_run
-from minigpt.runs.state import state_of, texts_of_evaluations
+from minigpt.runs.journal import Journal
+from minigpt.runs.state import is_training, state_of, texts_of_evaluations
 from minigpt.runs.weights import read_best
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST, Learner, read_state
@@ -40,7 +41,7 @@ from minigpt.training.loss import Loss
 from minigpt.training.optimizer import chosen_optimizers
 from minigpt.training.step import BatchResult, GradientDescent, set_gradients
 from minigpt.training.trainer import Trainer
-from tests.conftest import TINY, move_into, some_text, train_tiny
+from tests.conftest import TINY, move_into, some_text, tiny_settings, train_tiny
 from tests.training.runs import after_step, resume
 
 TRAINING = {"train_loss", "train_bits_per_byte"}
@@ -72,6 +73,26 @@ def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
         assert all(math.isfinite(row[name]) and row[name] > 0 for name in FIELDS)
     assert all(a["seconds"] < b["seconds"] for a, b in pairwise(rows(tiny_run)))
     assert list(texts_of_evaluations(tiny_run)) == [10, 20, 30]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_while_the_files_of_a_run_are_made_no_other_takes_its_place_and_a_failure_leaves_nothing(
+    is_there: bool, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = Path("runs/mine")
+    if is_there:
+        out.mkdir(parents=True)
+
+    def fail(place: Path, *_: Any, **__: Any) -> None:
+        assert is_training(place)
+        with pytest.raises(UserError, match="another process is training"), Journal(place):
+            pass
+        raise UserError("there is no room")
+
+    monkeypatch.setattr("minigpt.training.folder.begin_run", fail)
+    with pytest.raises(UserError, match="no room"):
+        minigpt.train("my.txt", out=out, **tiny_settings())
+    assert not out.exists()
 
 
 def test_the_loss_falls(workplace: Path) -> None:
