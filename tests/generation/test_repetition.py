@@ -109,7 +109,7 @@ def test_a_quotation_mark_that_is_several_tokens_is_a_separator_by_its_last() ->
     separators = separators_of(tokenizer)
     for text in ("“no”", "he said „no“", "«no»"):
         ids = tokenizer.encode(text)
-        is_after = [separators[token] for token in ids]
-        marks = [tokenizer.token_bytes(token)[-1:] in {b"\x9c", b"\x9d", b"\x9e", b"\xab", b"\xbb"}
-                 for token in ids]  # fmt: skip
-        assert is_after == marks and sum(marks) == 2
+        found = [tokenizer.token_bytes(token) for token in ids if separators[token]]
+        marks = [token[-1:] for token in found if token.strip()]  # a lone space is one, too
+        assert len(marks) == 2
+        assert {*marks} <= {b"\x9c", b"\x9d", b"\x9e", b"\xab", b"\xbb"}
