@@ -63,8 +63,8 @@ def wrong(play: str, speeches: Counter[str]) -> Iterable[str]:
     if not play.isascii() or "\t" in play or '"' in play:
         yield "more than plain ASCII without quotation marks"
     for line in play.split("\n"):
-        if len(line) > LONGEST_LINE or line != line.rstrip():
-            yield f"a line is too long, or ends with a space: {line!r}"
+        if len(line) > LONGEST_LINE or line != line.strip():
+            yield f"a line is too long, or begins or ends with a space: {line!r}"
 
     title, *paragraphs = play.split("\n\n")
     if not KIND.fullmatch(title.partition("\n")[2]):

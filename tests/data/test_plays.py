@@ -41,6 +41,7 @@ def test_all_speakers_of_all_plays_are_found() -> None:
         (" the ", " th\u00e9 ", "more than plain ASCII"),
         (" the ", ' "the" ', "more than plain ASCII"),
         (" the ", f" {'the ' * 20}", "a line is too long"),
+        ("\nThe ", "\n    The ", "a line is too long, or begins or ends with a space"),
         ("ACT II. SCENE I.", "ACT TWO.", "no heading, direction or speech: 'ACT TWO."),
         ("]\n", "\n", "no heading, direction or speech: '["),
         (".\n\n", ".\n\nNOBODY.\nA word.\n\n", "NOBODY speaks 1 times"),
