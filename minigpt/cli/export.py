@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shutil
 from pathlib import Path
 
 from .. import UserError
@@ -36,10 +37,11 @@ def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
     from ..data.dialogue import MANNER
     from ..interop.chat import ChatFormat
-    from ..interop.gguf import write_gguf
+    from ..interop.gguf import sampling_options, write_gguf
     from ..interop.huggingface import write_folder
     from ..measure.card import CARD, model_card
     from ..runs.find import export_name, find_model
+    from ..runs.folder import GENERATION
     from ..runs.making import check_free, new_folder
 
     source = chosen_model(typed_model(given))
@@ -61,18 +63,34 @@ def run(given: argparse.Namespace) -> None:
         if given.to == "gguf":
             file = f"{name}.gguf"
             write_gguf(
-                folder / file, config, weights, tokenizer=found.tokenizer, name=name, chat=chat
+                folder / file,
+                config,
+                weights,
+                tokenizer=found.tokenizer,
+                name=name,
+                usual=found.usual,
+                chat=chat,
             )
             shown = quote_path(out / file)
-            use = f"llama-cli -m {shown} -p {quote('Once upon a time')}"
+            options = sampling_options(found.usual)
+            use = f"llama-cli -m {shown} {options} -p {quote('Once upon a time')}"
             if chat is not None:
-                modelfile = chat.modelfile(file, config.context_length)
+                modelfile = chat.modelfile(file, config.context_length, found.usual)
                 (folder / MODELFILE).write_text(modelfile, encoding="utf-8")
                 use = f"ollama create {_ollama_name(name)} -f {quote_path(out / MODELFILE)}"
         else:
-            write_folder(folder, config, weights, tokenizer=found.tokenizer, chat=chat)
+            write_folder(
+                folder,
+                config,
+                weights,
+                tokenizer=found.tokenizer,
+                usual=found.usual,
+                chat=chat,
+            )
             card = model_card(found, out.resolve().name)
             (folder / CARD).write_text(card, encoding="utf-8")
+            if (found.folder / GENERATION).exists():  # for minigpt itself
+                shutil.copy(found.folder / GENERATION, folder)
             use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
 
     write(str(out))

@@ -15,7 +15,7 @@ from .checked import (
     from_dict,
     setting,
 )
-from .generation import USUAL, InferenceConfig, SampleConfig
+from .generation import PLAIN, USUAL, InferenceConfig, SampleConfig
 from .network import (
     GPT_NAME,
     PARTS,
@@ -53,6 +53,7 @@ __all__ = [
     "KEPT_ON_RESUMING",
     "LESSON",
     "PARTS",
+    "PLAIN",
     "PLANNED",
     "PLAYS",
     "PRESETS",

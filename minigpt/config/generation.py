@@ -29,7 +29,7 @@ USUAL: Final[dict[str, Any]] = {"temperature": 0.7, "dry_multiplier": 0.8, "dry_
 
 @dataclass(frozen=True)
 class SampleConfig(Checked):
-    """How a text is generated. The defaults hold for a model that has none of its own."""
+    """How a text is generated. The defaults hold for a model that does not say it: `PLAIN`."""
 
     max_new_tokens: Natural = setting(300, "how many tokens to write at most")
     temperature: Temperature = setting(
@@ -86,6 +86,9 @@ class SampleConfig(Checked):
             object.__setattr__(self, "seed", None)
         is_right = all(text and is_utf8(text) for text in self.stop)
         require(self, "stop", is_right, "texts, none empty")
+
+
+PLAIN: Final = SampleConfig()  # how a model is sampled that does not say it
 
 
 @dataclass(frozen=True)

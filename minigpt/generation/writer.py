@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import UserError
-from ..config import SampleConfig
+from ..config import PLAIN, SampleConfig
 from ..data.copies import Copies, copies
 from ..data.corpus import Part
 from ..data.dialogue import Dialogue
@@ -54,7 +54,7 @@ class Writer:
     alphabet: str = ""
     dialogue: Dialogue | None = None
     read_text: Callable[[], tuple[Part, Part]] | None = None
-    usual: SampleConfig = field(default_factory=SampleConfig)
+    usual: SampleConfig = PLAIN
 
     @cached_property
     def model(self) -> "GPT":

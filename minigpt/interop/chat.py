@@ -7,7 +7,7 @@ of a turn these are written out; otherwise a turn ends as it does in the text.
 
 import json
 
-from ..config import SampleConfig
+from ..config import PLAIN, SampleConfig
 from ..data.dialogue import MANNER, Dialogue
 from ..data.readers.document import invisible_characters
 from ..tokenizer import END_OF_TURN, NAMES_AS_TEXT, SPEAKER, Tokenizer
@@ -91,8 +91,9 @@ class ChatFormat:
             "{%- endif -%}"
         )
 
-    def modelfile(self, file: str, context_length: int) -> str:
-        """An Ollama Modelfile for the GGUF file of this name."""
+    def modelfile(self, file: str, context_length: int, usual: SampleConfig = PLAIN) -> str:
+        """An Ollama Modelfile for the GGUF file of this name. Ollama samples as is `usual` with the
+        model, but has nothing like the penalty on repeated passages."""
         turns: list[str] = []
         for role, speaker in self.roles.items():
             condition = "if" if not turns else "else if"
@@ -107,7 +108,10 @@ class ChatFormat:
             f'TEMPLATE """{{{{ range .Messages }}}}{"".join(turns)}{{{{ end }}}}{{{{ end }}}}'
             f'{_in_go(self.opening(self.answerer))}"""\n'
             f"{stops}"
-            f"PARAMETER temperature {SampleConfig.temperature:g}\n"
+            f"PARAMETER temperature {usual.temperature:g}\n"
+            f"PARAMETER top_k {usual.top_k or 0}\n"  # Ollama's own defaults are 40, 0.9 and 1.1
+            f"PARAMETER top_p {usual.top_p or 1:g}\n"
+            f"PARAMETER repeat_penalty {usual.repetition_penalty:g}\n"
             f"PARAMETER num_ctx {context_length}\n"
         )
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import UserError
-from ..config import GPTConfig
+from ..config import PLAIN, GPTConfig, SampleConfig
 from ..config.parts.norms import NORMS, NamedArrays
 from ..config.parts.positions import POSITIONS
 from ..system.platforms import how_to_install
@@ -38,10 +38,12 @@ def write_gguf(
     tokenizer: Tokenizer,
     name: str,
     *,
+    usual: SampleConfig = PLAIN,
     chat: ChatFormat | None = None,
 ) -> None:
-    """Write a model and its tokenizer as one file, in float32, with the template of `chat` if the
-    model can be talked with; `name` is the model's name in the file.
+    """Write a model and its tokenizer as one file, in float32, with what is `usual` when it is
+    sampled and the template of `chat` if the model can be talked with; `name` is the model's name
+    in the file.
 
     llama.cpp's `llama-quantize` makes it smaller.
     """
@@ -56,6 +58,7 @@ def write_gguf(
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer)
+    _add_sampling(writer, usual)
     if chat is not None:
         writer.add_chat_template(chat.jinja())
 
@@ -106,6 +109,24 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
         **POSITIONS[config.positions].gguf(config),
     }.items():
         getattr(writer, f"add_{name}")(value)
+
+
+def _add_sampling(writer: Any, usual: SampleConfig) -> None:
+    """What llama.cpp takes where its user gives no other value; a file has no place for the penalty
+    on repeated passages (see :func:`sampling_options`)."""
+    writer.add_float32("general.sampling.temp", usual.temperature)
+    writer.add_int32("general.sampling.top_k", usual.top_k or 0)
+    writer.add_float32("general.sampling.top_p", usual.top_p or 1.0)
+    writer.add_float32("general.sampling.min_p", usual.min_p or 0.0)
+    writer.add_float32("general.sampling.penalty_repeat", usual.repetition_penalty)
+
+
+def sampling_options(usual: SampleConfig) -> str:
+    """The options with which llama.cpp samples as is usual with a model."""
+    return (
+        f"--temp {usual.temperature:g} --dry-multiplier {usual.dry_multiplier:g} "
+        f"--dry-base {usual.dry_base:g} --dry-allowed-length {usual.dry_allowed_length}"
+    )
 
 
 class _Vocabulary(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from ..config import GPTConfig, SampleConfig
+from ..config import PLAIN, GPTConfig, SampleConfig
 from ..config.parts.norms import Array, NamedArrays
 from ..system.safetensors_files import read_weights, write_tensors
 from ..tokenizer import END_OF_TEXT, Tokenizer, has_tokenizer, load_tokenizer, tiktoken_tokenizer
@@ -45,10 +45,12 @@ def write_folder(
     weights: NamedArrays,
     tokenizer: Tokenizer,
     *,
+    usual: SampleConfig = PLAIN,
     chat: ChatFormat | None = None,
 ) -> None:
-    """Fill an empty folder so that transformers loads it without code of ours, with the template of
-    `chat` if the model can be talked with.
+    """Fill an empty folder so that transformers loads it without code of ours, and samples as is
+    `usual` with the model, as far as it can; with the template of `chat` if the model can be talked
+    with.
 
     Raises:
         UserError: if the model is of no architecture that other programs run.
@@ -58,10 +60,12 @@ def write_folder(
 
     end = tokenizer.end_of_text
     ids: dict[str, Any] = {"bos_token_id": end, "eos_token_id": end}
-    generation = {  # as `minigpt generate` does by default
-        "do_sample": True,
-        "temperature": SampleConfig.temperature,
-        "top_k": 0,  # all of them; transformers' own default is 50
+    generation = {  # transformers has nothing like the penalty on repeated passages
+        "do_sample": usual.temperature > 0.0,
+        "temperature": usual.temperature or 1.0,  # where the likeliest is taken it wants no 0
+        "top_k": usual.top_k or 0,  # all of them; transformers' own default is 50
+        "top_p": usual.top_p or 1.0,
+        "repetition_penalty": usual.repetition_penalty,
         "max_new_tokens": max(config.context_length // 2, 1),
         "pad_token_id": end,
     }

@@ -14,7 +14,9 @@ from typing import Any
 from tqdm import tqdm
 
 from .. import UserError, __version__
+from ..config import SampleConfig
 from ..data.readers.document import title
+from ..interop.gguf import sampling_options
 from ..interop.hub import PREFIX
 from ..runs.base import BASE, is_base
 from ..runs.find import beginning
@@ -36,7 +38,7 @@ def model_card(found: FoundModel, name: str) -> str:
         _introduction(found),
         _training(found),
         _quality(found),
-        _usage(name, _prompt(found)),
+        _usage(name, _prompt(found), found.usual),
         _expectations(found),
         _licence(),
     ]
@@ -127,7 +129,7 @@ def _quality(found: FoundModel) -> str:
     return "\n".join(lines)
 
 
-def _usage(name: str, prompt: str) -> str:
+def _usage(name: str, prompt: str, usual: SampleConfig) -> str:
     quoted_prompt = quote(prompt)
     folder = quote(name)
     file = quote(f"{name}-gguf/{name}.gguf")
@@ -156,8 +158,23 @@ With llama.cpp, which reads a GGUF file:
 
 ```sh
 minigpt export {folder} --to gguf --out {quote(f"{name}-gguf")}
-llama-cli -m {file} -p {quoted_prompt}
-```"""
+llama-cli -m {file} {sampling_options(usual)} -p {quoted_prompt}
+```
+
+{_sampled(usual)}"""
+
+
+def _sampled(usual: SampleConfig) -> str:
+    """How it is sampled in each of them."""
+    by_all = f"All of them sample at temperature {usual.temperature:g} unless told otherwise."
+    if usual.dry_multiplier == 0.0:
+        return by_all
+    length = plural(usual.dry_allowed_length, "token")
+    return (
+        f"{by_all} minigpt, and llama.cpp with these options, also keep it from repeating passages "
+        f"of more than {length}. transformers has no such setting: there it goes round in circles "
+        "sooner."
+    )
 
 
 def _expectations(found: FoundModel) -> str:

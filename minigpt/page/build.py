@@ -141,7 +141,7 @@ def _is_finite(array: Array, dtype: np.dtype) -> bool:
 
 
 def page_settings(usual: SampleConfig) -> dict[str, float]:
-    """How the page draws tokens until something else is chosen; 0 and 1 for filters that are off."""
+    """How the page draws tokens until something else is chosen; a filter that is off is 0 or 1."""
     return {
         "temperature": usual.temperature,
         "topK": usual.top_k or 0,

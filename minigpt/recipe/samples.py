@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import UserError
-from ..config import GPT_NAME, SampleConfig
+from ..config import GPT_NAME, PLAIN, SampleConfig
 from ..data.batches import Dataset
 from ..generation.torch_gpt import network_name
 from ..generation.writer import Writer
@@ -53,9 +53,9 @@ class Samples:
     _known_words: set[str] | None = None
     _next = 0.0  # when the next text is due, in seconds since the start
 
-    def __init__(self, usual: SampleConfig | None = None):
-        """`usual` is how the texts are sampled; unset: by the plain defaults."""
-        self._usual = usual or SampleConfig()
+    def __init__(self, usual: SampleConfig = PLAIN):
+        """`usual` is how the texts are sampled."""
+        self._usual = usual
 
     def on_start(self, trainer: Training, figures: Figures) -> None:
         journal = trainer.folder.journal

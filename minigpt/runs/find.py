@@ -155,7 +155,8 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
         config, weights, own_tokenizer = read_folder(folder)
         if tokenizer is not None:
             raise UserError(f"{folder} has its own tokenizer; leave the tokenizer out")
-        return FoundModel(folder, make_glass(config, weights, folder), own_tokenizer)
+        glass = make_glass(config, weights, folder)
+        return FoundModel(folder, glass, own_tokenizer, usual=read_usual(folder))
     return load_run(folder, tokenizer, step=step)
 
 

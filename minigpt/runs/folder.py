@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError
 from ..config import (
     GPT_NAME,
+    PLAIN,
     GPTConfig,
     SampleConfig,
     TextConfig,
@@ -149,7 +150,7 @@ def read_usual(folder: Path) -> SampleConfig:
     defaults if it has none. Of the file only fields of a SampleConfig are read, without samples."""
     path = folder / GENERATION
     if not path.exists():
-        return SampleConfig()
+        return PLAIN
     data = read_object(path)
     settings = fields_of(SampleConfig, data)
     settings.pop("samples", None)

@@ -1,12 +1,12 @@
 """A model read from its folder: weights in the glass engine, tokenizer and, of a run, settings."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import GPTConfig, SampleConfig
+from ..config import PLAIN, GPTConfig, SampleConfig
 from ..config.parts.norms import NamedArrays
 from ..generation.numpy_gpt import NumpyGPT
 from ..system.safetensors_files import read_weights
@@ -38,7 +38,7 @@ class FoundModel:
     tokenizer: Tokenizer
     config: RunConfig | None = None
     step: int | None = None
-    usual: SampleConfig = field(default_factory=SampleConfig)
+    usual: SampleConfig = PLAIN
 
     @property
     def is_run(self) -> bool:

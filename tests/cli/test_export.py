@@ -81,7 +81,11 @@ def test_an_export_writes_in_transformers_what_the_run_writes(
 
 
 def test_an_export_to_gguf_is_one_file(tmp_path: Path, type_: Type) -> None:
-    assert type_(f"export runs/gpt2 --to gguf --out {tmp_path}/out")[0] == 0
+    status, _, said = type_(f"export runs/gpt2 --to gguf --out {tmp_path}/out")
+    length = minigpt.load("runs/gpt2", "cpu").usual.dry_allowed_length
+    assert status == 0
+    assert "--temp 0.7 --dry-multiplier 0.8 --dry-base 1.75" in said
+    assert f"--dry-allowed-length {length} -p" in said
     assert everything(tmp_path) == [tmp_path / "out", tmp_path / "out/gpt2.gguf"]
 
 
@@ -198,6 +202,7 @@ def test_an_exported_folder_is_the_run_to_every_command(tmp_path: Path, type_: T
     assert type_(f"export runs/gpt2 --out {out}")[0] == 0
     before, after = minigpt.load("runs/gpt2", "cpu"), minigpt.load(out, "cpu")
     assert_same_weights(before.model, after.model)
+    assert before.usual == after.usual != minigpt.SampleConfig()
     assert after.tokenizer.to_json() == before.tokenizer.to_json()
     options = "--max-new-tokens 9 --seed 3 --device cpu"
     texts = [type_(f"generate the --run {run} {options}")[1] for run in ("runs/gpt2", out)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import minigpt
+from minigpt.config import SampleConfig
 from minigpt.data.dialogue import Dialogue
 from minigpt.data.readers.document import Layout
 from minigpt.generation.talk import talk_of_messages
@@ -134,6 +135,14 @@ def test_a_modelfile_stops_where_an_answer_does() -> None:
     modelfile = ChatFormat(dialogue, byte_pairs()).modelfile("model.gguf", 64)
     stops = [line for line in modelfile.splitlines() if line.startswith("PARAMETER stop")]
     assert stops == [r'PARAMETER stop "\nOtto:"', r'PARAMETER stop "\nAnna:"']
+
+
+def test_a_modelfile_samples_as_the_run_says_and_not_by_ollamas_own_filters() -> None:
+    chat = ChatFormat(Dialogue({"Otto": 5, "Anna": 4}), byte_pairs())
+    modelfile = chat.modelfile("model.gguf", 64, SampleConfig(temperature=0.7, dry_multiplier=0.8))
+    lines = {line for line in modelfile.splitlines() if line.startswith("PARAMETER")}
+    values = {"temperature 0.7", "top_k 0", "top_p 1", "repeat_penalty 1", "num_ctx 64"}
+    assert {f"PARAMETER {value}" for value in values} <= lines
 
 
 def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import tokenizers
 import torch
 
-from minigpt import UserError
+from minigpt import SampleConfig, UserError
 from minigpt.interop.gguf import write_gguf
 from minigpt.tokenizer import Tokenizer, load_tokenizer
 
@@ -59,6 +59,15 @@ def test_a_full_disk_is_told_by_its_name(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert failed.value.filename == str(tmp_path / "model.gguf")
+
+
+def test_a_file_says_how_it_is_sampled(tmp_path: Path) -> None:
+    model = random_model("qwen3")
+    usual = SampleConfig(temperature=0.7, top_k=9)
+    write_gguf(tmp_path / "a.gguf", model.config, weights_of(model), byte_pairs(), "a", usual=usual)
+    found = fields(gguf.GGUFReader(tmp_path / "a.gguf"))
+    sampling = {name: found[f"general.sampling.{name}"] for name in ("temp", "top_k", "top_p")}
+    assert sampling == pytest.approx({"temp": 0.7, "top_k": 9, "top_p": 1.0})
 
 
 @pytest.mark.parametrize("name", CONFIGS)

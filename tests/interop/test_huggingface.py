@@ -218,6 +218,19 @@ def test_transformers_samples_as_generate_does_by_default(
     assert usual.top_k == 0  # not transformers' own 50
 
 
+@pytest.mark.parametrize("temperature", [0.7, 0.0])
+def test_transformers_samples_as_the_run_says(
+    tmp_path: Path, tokenizer: Tokenizer, temperature: float
+) -> None:
+    model = random_model("qwen3")
+    usual = SampleConfig(temperature=temperature, top_p=0.9, repetition_penalty=1.1)
+    write_folder(tmp_path, model.config, weights_of(model), tokenizer, usual=usual)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).generation_config
+    assert theirs.do_sample == (temperature > 0)
+    assert theirs.temperature == (temperature or 1.0)
+    assert (theirs.top_p, theirs.repetition_penalty, theirs.top_k) == (0.9, 1.1, 0)
+
+
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_a_hard_text_has_the_same_ids_in_transformers(name: str, tmp_path: Path) -> None:
     ours = TOKENIZERS[name]()
