@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from minigpt.data.batches import windows_side_by_side
 from minigpt.runs.folder import WEIGHTS
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import Tokenizer
 from minigpt.training.evaluation import evaluate_windows
 

@@ -18,7 +18,7 @@ from measuring import chromium_place
 from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import CharacterTokenizer
 
 RESULTS = Path(__file__).parent / "results"

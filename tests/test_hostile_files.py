@@ -22,7 +22,7 @@ from minigpt import UserError
 from minigpt.config import TrainConfig
 from minigpt.data.token_cache import open_dataset
 from minigpt.runs.folder import read_metrics
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.tokenizer import load_tokenizer, make_tokenizer
 from minigpt.training.checkpoint import Learner, load_checkpoint
 from minigpt.training.optimizer import make_optimizers

@@ -97,7 +97,8 @@ sys.modules["ipykernel.zmqshell"] = ModuleType("ipykernel.zmqshell")
 sys.modules["IPython"] = SimpleNamespace(get_ipython=object)
 sys.modules["ipywidgets"] = None
 
-import minigpt.recipe.report, minigpt.recipe.result, minigpt.measure.card, minigpt.training.messages
+import minigpt.recipe.told_at_start, minigpt.recipe.told_at_end
+import minigpt.measure.card, minigpt.training.messages
 """
 
 

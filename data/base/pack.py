@@ -19,7 +19,7 @@ from minigpt.data.origin import Origin
 from minigpt.runs.base import CHECKSUMS, READ, checksums
 from minigpt.runs.find import full_name
 from minigpt.runs.folder import CONFIG, GENERATION, TOKENIZER, WEIGHTS, RunConfig, read_plan
-from minigpt.runs.found import FoundModel, load_run
+from minigpt.runs.read_model import FoundModel, load_run
 from minigpt.runs.weights import metadata_of, read_best, read_network
 from minigpt.system.atomic import write_text
 from minigpt.system.platforms import rename

@@ -95,7 +95,7 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
 
 def _explain(result: "Evaluation") -> None:
     """Say what was read and how, and what to compare the figures with."""
-    from ..recipe.report import BITS
+    from ..recipe.told_at_start import BITS
 
     windows = f"windows of {result.context_length}"
     if result.stride < result.context_length:

@@ -165,7 +165,7 @@ def _read_text(
     """Read the text and refuse one that is too short, before torch is loaded, which takes seconds.
     What is found is printed; the journal tells how much has been read."""
     from ..data.source import check_short_text, find_source
-    from ..recipe import report
+    from ..recipe import told_at_start
     from ..tokenizer import tiktoken_tokenizer
     from ..training.messages import say_meanwhile
 
@@ -181,9 +181,9 @@ def _read_text(
     if config.init is None:  # else the model is read first, and brings its tokenizer
         check_short_text(source, config, settings.fixed("context_length"))
 
-    report.say_text(source)
+    told_at_start.say_text(source)
     if is_for_run:
-        report.say_unfinished(config, source)
+        told_at_start.say_unfinished(config, source)
     say_meanwhile("loading torch ...")
     return source
 
@@ -215,7 +215,7 @@ def _is_for_any_text(value: Any) -> bool:
 
 def _print_plan(planned: "Planned") -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
-    from ..recipe.report import reasons
+    from ..recipe.told_at_start import reasons
 
     settings = planned.settings
     is_lesson = settings["lesson"]

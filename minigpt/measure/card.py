@@ -21,7 +21,7 @@ from ..interop.hub import PREFIX
 from ..runs.base import BASE, is_base
 from ..runs.find import beginning
 from ..runs.folder import COUNTING_BITS, METRICS, kept_row, read_metrics, read_plan
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..system.platforms import quote
 from ..system.shown import in_utf8, plural
 

@@ -11,7 +11,7 @@ from ..data.files import find_files
 from ..data.source import check_text_field, read_again, read_corpus
 from ..runs.base import NO_TEXTS, is_base
 from ..runs.find import check_is_name, find_model
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..training import distributed
 from ..training.messages import say
 from .common_pieces import common_pieces

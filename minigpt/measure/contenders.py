@@ -16,7 +16,7 @@ from ..data.counting import ORDER, CountingModel
 from ..generation.sampler import likeliest
 from ..generation.torch_gpt import TorchGPT
 from ..generation.window import Array, TokenIds
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..system.shown import visible
 from ..tokenizer import UnknownCharacter
 from ..training.evaluation import Evaluation, Predictions, Totals, evaluation_of, predictions

@@ -10,7 +10,7 @@ from .. import UserError
 
 if TYPE_CHECKING:
     from ..data.counting import CountingModel
-    from ..runs.found import FoundModel
+    from ..runs.read_model import FoundModel
 
 COUNTING = "counting"
 _CHARACTERS = 12_000_000  # of the training text, at most

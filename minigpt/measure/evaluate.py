@@ -19,7 +19,7 @@ from ..data.files import find_files
 from ..data.source import check_text_field, read_corpus
 from ..devices.memory import enough_memory
 from ..runs.find import find_model
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..tokenizer import Tokenizer
 from ..training import distributed, workers
 from ..training.evaluation import Evaluation, evaluate_windows

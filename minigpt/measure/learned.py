@@ -10,7 +10,7 @@ from ..data.files import find_files, identity
 from ..data.readers.document import title
 from ..data.source import Source
 from ..runs.folder import read_plan
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 
 
 def files_learned_from(found: FoundModel | None, corpus: Corpus) -> list[str]:

@@ -13,7 +13,7 @@ from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer
 from ..runs.folder import METRICS, WEIGHTS, read_metrics, read_plan
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..runs.state import texts_of_evaluations
 from ..runs.weights import read_best
 from ..system.shown import in_utf8

@@ -20,7 +20,7 @@ from ..config import GPTConfig, SampleConfig
 from ..data.dialogue import Dialogue
 from ..generation.repetition import separators_of
 from ..runs.find import glass_writer
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..system.safetensors_files import Array
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
@@ -32,7 +32,7 @@ _FOLDER = Path(__file__).parent
 WEB = _FOLDER.parent / "web"  # what page and window share
 SCRIPT = _FOLDER / "frame/main.js"
 WORKER = _FOLDER / "model/worker.js"
-_SHEETS = ("frame", "map", "sheet", "talk", "bars", "draw", "why", "attention", "views")
+_SHEETS = ("frame", "map", "sheet", "talk", "bars", "die", "why", "attention", "views")
 STYLE = (WEB / "base.css", WEB / "curve.css", *(_FOLDER / f"style/{name}.css" for name in _SHEETS))
 STRINGS = (WEB / "strings.json", _FOLDER / "strings.json")
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.

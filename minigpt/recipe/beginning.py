@@ -18,7 +18,7 @@ from ..generation.numpy_gpt import NumpyGPT
 from ..model import GPT
 from ..runs.base import BASE, base_folder, is_base, read_base
 from ..runs.find import find_model
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..tokenizer import CharacterTokenizer, Tokenizer, tiktoken_tokenizer
 from ..training.messages import say
 from . import induction

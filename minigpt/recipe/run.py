@@ -32,7 +32,7 @@ from ..training.interruption import Interrupted, orderly_exit
 from ..training.messages import say
 from ..training.setup import same_random_numbers, threads_of
 from ..training.trainer import Trainer
-from . import report, result
+from . import told_at_end, told_at_start
 from .beginning import Beginning, begin, beginning_of, chosen_of, with_base
 from .choose import choose, measure
 from .plan import Planned
@@ -158,7 +158,7 @@ def start_run(
         if planned is not None:
             planned = planned.with_tokens(dataset)
             settings = planned.settings
-            files[PLAN] = planned.to_json(report.reasons(planned))
+            files[PLAN] = planned.to_json(told_at_start.reasons(planned))
 
         # Begin
         training = settings.training
@@ -179,7 +179,7 @@ def start_run(
                 started=started,
             )
             trainer.figures[EXPECTED] = None if planned is None else planned.bits_per_byte
-            report.say_run(trainer, planned)
+            told_at_start.say_run(trainer, planned)
             return train_and_report(trainer, place, usual.settings, trainer.train)
 
 
@@ -223,7 +223,7 @@ def resume_run(
             started=started,
         )
         trainer.figures[EXPECTED] = on_main(expected_of_run, run, state, config)
-        report.say_run(trainer)
+        told_at_start.say_run(trainer)
         return train_and_report(trainer, run, usual, trainer.resume)
 
 
@@ -269,10 +269,10 @@ def train_and_report(
         with enough_memory(_smaller(trainer), lambda: has_checkpoint(folder)):
             train()
     except Interrupted as interruption:
-        result.say_interrupted(folder, interruption.saved)
+        told_at_end.say_interrupted(folder, interruption.saved)
         raise
 
-    result.say_result(trainer, usual)
+    told_at_end.say_result(trainer, usual)
     on_main(say_copied, trainer, usual)
     return Run(folder)
 

@@ -16,7 +16,7 @@ from ..data.corpus import Part, encode
 from ..data.counting import CountingModel
 from ..data.source import Source, split
 from ..generation.sampler import nats_of
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from ..tokenizer.bpe import train_bpe
 
 # To find out how well it can be predicted

@@ -24,7 +24,7 @@ from ..runs.making import check_free
 from ..tokenizer import Tokenizer, TokenizerLike, as_tokenizer
 from ..training import distributed
 from ..training.messages import ToldBar, say
-from . import report
+from . import told_at_start
 from .beginning import Beginning, beginning_of
 from .rules import vocabulary_of_words
 
@@ -80,8 +80,8 @@ def read_source(beginning: Beginning, source: Source | None = None) -> Source:
     source = source or find_source(text, say)
     check_short_text(source, text, settings.fixed("context_length"), beginning.tokenizer)
     if is_new:
-        report.say_text(source)
-        report.say_unfinished(text, source)
+        told_at_start.say_text(source)
+        told_at_start.say_unfinished(text, source)
     return source
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import UserError
 from .folder import CONFIG, GENERATION, TOKENIZER, WEIGHTS, read_raw_config
-from .found import FoundModel, load_run
+from .read_model import FoundModel, load_run
 
 BASE = "base"  # its name, wherever a run can be named
 NO_TEXTS = "the texts that the base learned from are not on this machine"

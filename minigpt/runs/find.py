@@ -19,8 +19,8 @@ from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
 from .base import BASE, find_base
 from .folder import CONFIG, WEIGHTS, RunConfig, kept_steps, listed, read_config, read_usual
-from .found import FoundModel, load_run, make_glass, tokenizer_of, weights_file
 from .listing import all_runs, newest_run
+from .read_model import FoundModel, load_run, make_glass, tokenizer_of, weights_file
 from .weights import load_weights
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from ..data.readers.content import marked_encoding
 from ..data.readers.encoding import FALLBACK
 from ..page.build import build_page
 from ..runs.find import load
-from ..runs.found import FoundModel
+from ..runs.read_model import FoundModel
 from .answers import Answer
 from .batch import GRACE, Job, WritingThread
 from .connections import allow_open_files, listen, make_server

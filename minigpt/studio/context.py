@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 
 from .children import Children
+from .downloads import Downloads
 from .guard import Logins
 from .settings import checked_settings
 from .texts.about import texts_in
@@ -18,7 +19,6 @@ from .texts.work import TextWork
 from .tickets import Tickets
 from .trainings.line import Line
 from .trainings.shown import Told, free_space, runs_in, told_of, told_of_all
-from .uses import Making
 from .workspace import Workspace
 
 _MEGABYTES = 10_000_000  # what is free is told in so many bytes: it changes all the time
@@ -40,7 +40,7 @@ class Studio:
         text_work: what is read and planned in the background.
         tickets: files for the browser to fetch.
         turns: limit how many children compute at once while somebody waits.
-        making: makes the files that tickets are for.
+        downloads: makes the files that tickets are for.
         logins: who may come in.
         close: ends the studio; trainings go on.
         is_lesson: whether trainings are begun in lesson mode.
@@ -53,7 +53,7 @@ class Studio:
         self.text_work = TextWork(self.children, workspace.root)
         self.tickets = Tickets()
         self.turns = asyncio.Semaphore(max(2, os.cpu_count() or 1))
-        self.making = Making(workspace, self.tickets, self.turns)
+        self.downloads = Downloads(workspace, self.tickets, self.turns)
         self.logins = Logins()
         self.close = close
         self.is_lesson = is_lesson

@@ -14,8 +14,8 @@ import minigpt
 from minigpt.config import TrainConfig
 from minigpt.recipe.tuning import tuning_rate
 from minigpt.runs.folder import read_config, read_metrics
-from minigpt.runs.found import load_run
 from minigpt.runs.listing import Run
+from minigpt.runs.read_model import load_run
 
 from ..conftest import move_into, some_text, train_tiny
 from ..lazy import Lazy

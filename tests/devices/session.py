@@ -24,7 +24,7 @@ from minigpt.config import TrainConfig
 from minigpt.devices.check import why_wrong
 from minigpt.recipe import run, samples
 from minigpt.runs.folder import METRICS, read_metrics
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.training.reports import Picture
 
 from . import far

@@ -17,7 +17,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.measure import compare as compare_module
 from minigpt.measure.common_pieces import CommonPiece, PredictedToken, common_pieces
 from minigpt.runs.folder import METRICS
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 
 from ..conftest import some_text, train_tiny
 

@@ -13,7 +13,7 @@ from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.folder import JOURNAL, SAMPLES
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.system.json_objects import lines_of
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 

@@ -12,7 +12,7 @@ from queue import Queue
 from typing import Any
 
 from minigpt.page.build import WORKER, bundle, page_model
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 
 from ..patience import PATIENCE
 

@@ -9,7 +9,7 @@ import pytest
 from minigpt.config import TextConfig
 from minigpt.page import about
 from minigpt.page.build import build_page
-from minigpt.runs.found import FoundModel, load_run
+from minigpt.runs.read_model import FoundModel, load_run
 from minigpt.tokenizer import make_tokenizer
 
 from .conftest import random_found, write_samples

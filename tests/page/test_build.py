@@ -16,7 +16,7 @@ from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.page import about
 from minigpt.runs.folder import RunConfig
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.tokenizer import make_tokenizer
 
 from ..interop.test_tokenizer_import import content, read

@@ -14,7 +14,7 @@ import pytest
 
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.repetition import separators_of
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..patience import PATIENCE

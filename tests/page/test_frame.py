@@ -11,7 +11,7 @@ from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.origin import Origin
 from minigpt.page import build
 from minigpt.runs.folder import RunConfig
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..browser import two_frames

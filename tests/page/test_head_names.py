@@ -7,7 +7,7 @@ import pytest
 
 from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from .conftest import Open, open_view

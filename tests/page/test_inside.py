@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from minigpt.generation.sampler import log_softmax
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from .conftest import random_found

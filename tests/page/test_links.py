@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 
 from .conftest import (
     PROMPT,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minigpt.generation.sampler import log_softmax
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..browser import two_frames

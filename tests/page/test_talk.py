@@ -23,7 +23,7 @@ from minigpt.generation.window import Window
 from minigpt.page.build import SCRIPT, code_of, page_dialogue
 from minigpt.runs.find import glass_writer
 from minigpt.runs.folder import RunConfig
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..browser import axe_finds
@@ -106,7 +106,7 @@ def test_a_turn_is_over_at_its_end_and_where_the_text_has_ended(worker: Worker) 
     is_over = f"""(data, ids, pieces) => {{
         const dialogue = new Dialogue(data);
         const tokenizer = {{ end: 9 }};
-        {code_of(SCRIPT.parents[1] / "text/turns.js")}
+        {code_of(SCRIPT.parents[1] / "core/turns.js")}
         return isOver({{ ids, pieces }}, {{ said: 1, end: ids.length }});
     }}"""
     data = page_dialogue(Dialogue(SPEAKERS))

@@ -19,7 +19,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import glass_of
 from minigpt.generation.window import Array
 from minigpt.model import GPT
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..interop.examples import randomize, weights_of

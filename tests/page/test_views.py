@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 
 from ..browser import axe_finds, two_frames
 from .conftest import (

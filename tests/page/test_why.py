@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..browser import two_frames

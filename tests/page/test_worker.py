@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minigpt.generation.sampler import log_softmax
 from minigpt.generation.writer import Writer
 from minigpt.page.build import page_model
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from .conftest import random_found

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from minigpt.generation.writer import Writer
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from .conftest import (

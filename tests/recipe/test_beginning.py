@@ -22,8 +22,8 @@ from minigpt.model import GPT
 from minigpt.recipe.choose import choose
 from minigpt.recipe.machine import Speed
 from minigpt.recipe.plan import Planned
-from minigpt.recipe.report import reasons
 from minigpt.recipe.text_stats import TextStats, seen_by
+from minigpt.recipe.told_at_start import reasons
 from minigpt.runs.base import read_base
 from minigpt.runs.find import find_model
 from minigpt.runs.folder import CONFIG, PLAN, WEIGHTS, read_config

@@ -21,7 +21,6 @@ from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.data.batches import Dataset
 from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned
-from minigpt.recipe.report import reasons
 from minigpt.recipe.rules import (
     plan_context,
     plan_dropout,
@@ -29,6 +28,7 @@ from minigpt.recipe.rules import (
     plan_vocabulary,
 )
 from minigpt.recipe.text_stats import Predictability, TextStats
+from minigpt.recipe.told_at_start import reasons
 from minigpt.runs.folder import PLAN, read_config
 from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state

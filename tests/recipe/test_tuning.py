@@ -13,8 +13,8 @@ from minigpt.config import GPTConfig, Settings
 from minigpt.recipe.forecast import expected_after_tuning
 from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned, plan
-from minigpt.recipe.report import reasons_of_shape
 from minigpt.recipe.text_stats import TextStats
+from minigpt.recipe.told_at_start import reasons_of_shape
 from minigpt.recipe.tuning import tuning_rate
 
 BASE = GPTConfig(4096, context_length=256, emb_dim=256, num_layers=8, num_heads=4)

@@ -15,7 +15,7 @@ from minigpt import UserError
 from minigpt.config import SampleConfig
 from minigpt.runs.base import bytes_read, read_base
 from minigpt.runs.folder import CONFIG, GENERATION, PLAN, TOKENIZER, WEIGHTS
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.runs.weights import read_best
 
 from ..conftest import train_tiny

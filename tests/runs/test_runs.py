@@ -40,10 +40,10 @@ from minigpt.runs.folder import (
     RunConfig,
     read_metrics,
 )
-from minigpt.runs.found import load_run
 from minigpt.runs.journal import Journal
 from minigpt.runs.listing import Run, free_name, newest_run, runs_by_training
 from minigpt.runs.making import check_free, is_untrained, locked, new_folder, remove_untrained
+from minigpt.runs.read_model import load_run
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.system.atomic import replace, unfinished_name, write_text
 from minigpt.tokenizer import CharacterTokenizer

@@ -17,7 +17,7 @@ import pytest
 
 from minigpt.runs.folder import STEPS
 from minigpt.studio import children as children_module
-from minigpt.studio import uses as uses_module
+from minigpt.studio import writing as writing_module
 from minigpt.studio.children import ChildError, read_child
 from minigpt.studio.context import Studio
 from minigpt.studio.trainings import asking, removal
@@ -25,8 +25,8 @@ from minigpt.studio.trainings import line as line_module
 from minigpt.studio.trainings import routes as routes_module
 from minigpt.studio.trainings import shown as shown_module
 from minigpt.studio.trainings.asking import write_job
-from minigpt.studio.uses import GenerateCommand, WrittenText
 from minigpt.studio.workspace import Workspace
+from minigpt.studio.writing import GenerateCommand, WrittenText
 
 from ..conftest import unix_only
 from ..hostile import NO_ROOM
@@ -333,7 +333,7 @@ def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) ->
             await asyncio.sleep(0)  # as while it is killed
             has_ended.append(True)
 
-    monkeypatch.setattr(uses_module, "read_child", write_forever)
+    monkeypatch.setattr(writing_module, "read_child", write_forever)
     has_left = asyncio.Event()
     sent: list[Any] = []
 
@@ -386,7 +386,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_text_that_a_slow_client_reads_too_late_still_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(uses_module, "_SECONDS_TO_WRITE", PATIENCE)
+    monkeypatch.setattr(writing_module, "_SECONDS_TO_WRITE", PATIENCE)
     rows: list[dict[str, Any]] = []
 
     clock = FastClock()
@@ -541,7 +541,7 @@ def test_a_full_disk_is_told_where_a_child_meets_it(
         raise ChildError(2, f"cannot write tiny.gguf: {NO_ROOM.strerror}")
         yield b""
 
-    monkeypatch.setattr(uses_module, "read_child", fail)
+    monkeypatch.setattr("minigpt.studio.downloads.read_child", fail)
     assert learned.post("/api/runs/tiny/export", {"kind": "gguf"}).status == 507
 
 

@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import load_file
 
 from minigpt.runs.folder import CHECKPOINT, METRICS, WEIGHTS, read_metrics
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
 from tests.forks import Forks
 from tests.patience import PATIENCE

@@ -27,7 +27,7 @@ from minigpt.data.token_cache import prepare_tokens
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.measure import evaluate as evaluate_module
 from minigpt.model import GPT
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.training.evaluation import Evaluation, evaluate_windows
 
 from ..conftest import some_text, train_tiny

@@ -20,7 +20,7 @@ from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.model import GPT
 from minigpt.runs.folder import CHECKPOINT, METRICS, NEARLY, WEIGHTS, kept_row, read_metrics
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.training.checkpoint import LAST, TrainingState, read_state
 from minigpt.training.evaluation import (
     SHARES_TRIED,

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.runs.folder import CHECKPOINT, METRICS, WEIGHTS, read_metrics
-from minigpt.runs.found import load_run
+from minigpt.runs.read_model import load_run
 from minigpt.runs.state import texts_of_evaluations
 from minigpt.runs.weights import save_weights
 from minigpt.training.checkpoint import LAST, PREVIOUS, read_state

@@ -30,8 +30,8 @@ from minigpt.runs.folder import (
     read_config,
     read_metrics,
 )
-from minigpt.runs.found import load_run
 from minigpt.runs.journal import Journal
+from minigpt.runs.read_model import load_run
 from minigpt.runs.state import is_training, state_of, texts_of_evaluations
 from minigpt.runs.weights import read_best
 from minigpt.training import workers

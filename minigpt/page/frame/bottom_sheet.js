@@ -3,8 +3,8 @@
 
 import { button, byId } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
+import { onChange, state } from "../core/state.js";
 import { tokenElement } from "../text/spans.js";
-import { onChange, state } from "../text/state.js";
 
 const SWIPE = 40; // pixels
 const narrow = matchMedia("(max-width: 47.99rem)");

@@ -4,8 +4,8 @@ import { button, byId, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { chooseTheme, followTheme, makeThemeButton } from "../../web/theme.js";
 import { bytesOf, durationOf } from "../../web/units.js";
-import { model } from "../text/client.js";
-import { changed, state } from "../text/state.js";
+import { model } from "../core/client.js";
+import { changed, state } from "../core/state.js";
 
 const THEMES = ["light", "dark"];
 

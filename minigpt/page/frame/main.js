@@ -1,18 +1,18 @@
 // The page: wires text, settings and views together, and the few names for scripts in `window.minigpt`.
 
 import { string } from "../../web/strings.js";
-import { ask, encodeText, explainText, ready, tokenizer } from "../text/client.js";
+import { ask, encodeText, explainText, ready, tokenizer } from "../core/client.js";
+import { bringBack, keep, makeKeeping } from "../core/keep.js";
+import { beginWith, readLink } from "../core/link.js";
+import { drawSettings, makeSettings } from "../core/settings.js";
+import { changed, onChange, state, subject, windowOf } from "../core/state.js";
+import { beginTalk } from "../core/talking.js";
+import { generate, shownText, typeText } from "../core/writing.js";
 import { drawControls, makeControls } from "../text/controls.js";
-import { bringBack, keep, makeKeeping } from "../text/keep.js";
-import { beginWith, readLink } from "../text/link.js";
-import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
-import { changed, onChange, state, subject, windowOf } from "../text/state.js";
 import { drawTalk, makeTalk } from "../text/talk.js";
-import { beginTalk } from "../text/talking.js";
 import { makeTip } from "../text/tip.js";
 import { makeTyping, startWriting } from "../text/typing.js";
-import { generate, shownText, typeText } from "../text/writing.js";
 import { makeBottomSheet } from "./bottom_sheet.js";
 import { makeHeader } from "./header.js";
 import { firstOpening, makeOpenings, playOpening } from "./opening.js";

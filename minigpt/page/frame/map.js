@@ -5,12 +5,12 @@ import { fill, h, lastAsked, roving } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, fact } from "../basics/numbers.js";
-import { ask, model } from "../text/client.js";
-import { headsOff, isOff, offKey, openView, state, subject } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
+import { ask, model } from "../core/client.js";
+import { headsOff, isOff, offKey, openView, state, subject } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { chooseLayer } from "../views/attention.js";
 import { rowName } from "../views/bars.js";
-import { drawHere } from "../views/draw.js";
+import { drawHere } from "../views/chances.js";
 
 const IN_TEXT = 40; // characters of the text
 const IN_TOKENS = 3;

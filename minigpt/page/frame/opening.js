@@ -2,10 +2,10 @@
 
 import { button, byId, h } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
-import { model } from "../text/client.js";
-import { state } from "../text/state.js";
-import { sayTurn } from "../text/talking.js";
-import { stop, write } from "../text/writing.js";
+import { model } from "../core/client.js";
+import { state } from "../core/state.js";
+import { sayTurn } from "../core/talking.js";
+import { stop, write } from "../core/writing.js";
 
 const COUNT = 40; // tokens
 const PACE = 140; // milliseconds between two of them

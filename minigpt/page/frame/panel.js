@@ -3,10 +3,10 @@
 import { button, byId, fill, h, lastAsked } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { savePicture } from "../basics/picture.js";
-import { changed, state, subject } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
+import { changed, state, subject } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { attentionView } from "../views/attention.js";
-import { drawView } from "../views/draw.js";
+import { drawView } from "../views/chances.js";
 import { feedForwardView } from "../views/feed_forward.js";
 import { headsView } from "../views/heads.js";
 import { layersView } from "../views/layers.js";

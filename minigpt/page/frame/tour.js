@@ -5,7 +5,7 @@ import { button, byId, fill, h, lastAsked } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, fact, largestFirst, probabilities } from "../basics/numbers.js";
-import { ask, askAndHear, model } from "../text/client.js";
+import { ask, askAndHear, model } from "../core/client.js";
 import {
   changed,
   headOf,
@@ -17,8 +17,8 @@ import {
   state,
   switchHead,
   windowOf,
-} from "../text/state.js";
-import { firstUnread, tokenName, write } from "../text/writing.js";
+} from "../core/state.js";
+import { firstUnread, tokenName, write } from "../core/writing.js";
 import { openPanel } from "./bottom_sheet.js";
 
 const STEPS = [guessStep, tokensStep, surpriseStep, attentionStep, headStep];

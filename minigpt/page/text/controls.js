@@ -3,13 +3,13 @@
 import { button, byId } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { savePicture } from "../basics/picture.js";
-import { model } from "./client.js";
-import { copyLink, copyText, hasLink } from "./link.js";
+import { model } from "../core/client.js";
+import { copyLink, copyText, hasLink } from "../core/link.js";
+import { allHeadsOn, offNames, state } from "../core/state.js";
+import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "../core/writing.js";
 import { area, showEnd } from "./sheet.js";
 import { currentLook } from "./spans.js";
-import { allHeadsOn, offNames, state } from "./state.js";
 import { startWriting, step, typeButton } from "./typing.js";
-import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
 
 const labelled = (name, onclick, properties = {}) => button(string(`writing.${name}`), onclick, properties);
 

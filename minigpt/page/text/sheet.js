@@ -3,11 +3,11 @@
 
 import { byId, fill, h } from "../../web/dom.js";
 import { say } from "../../web/strings.js";
-import { model, tokenizer } from "./client.js";
-import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "./edit.js";
+import { model, tokenizer } from "../core/client.js";
+import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "../core/edit.js";
+import { state, subject } from "../core/state.js";
+import { firstUnread, READ } from "../core/writing.js";
 import { addLook, drawLooks, followingEnd, tokenElement } from "./spans.js";
-import { state, subject } from "./state.js";
-import { firstUnread, READ } from "./writing.js";
 
 const ON_BOTH_SIDES = READ / 2; // spans around a token that is far from the end
 const MOST_SPANS = READ + 1000; // as the text grows, before the first ones become plain text

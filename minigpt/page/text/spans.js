@@ -1,7 +1,7 @@
 // The spans of the text's tokens, on the sheet or in the talk, whichever is in sight: where each is, and how it looks.
 // And the end of the text, which stays in sight while it grows.
 
-import { state, subject } from "./state.js";
+import { state, subject } from "../core/state.js";
 
 const MOST_BITS = 10; // as dark as it gets: less likely than one in a thousand
 const NEAR = 40; // pixels from the end at which what is shown follows what is written

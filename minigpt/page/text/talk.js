@@ -3,14 +3,14 @@
 
 import { button, byId, fill, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
+import { dialogue, tokenizer } from "../core/client.js";
+import { changed, state, subject } from "../core/state.js";
+import { answerer, asker, letAnswer, newTalk, nextSpeaker, sayOtherwise, sayTurn, speakAs } from "../core/talking.js";
+import { isOver, isSaid, turnsOf } from "../core/turns.js";
+import { READ, redoLast, undoLast, write } from "../core/writing.js";
 import { cleanText } from "../model/dialogue.js";
-import { dialogue, tokenizer } from "./client.js";
 import { addLook, drawLooks, followingEnd, tokenAtPoint } from "./spans.js";
-import { changed, state, subject } from "./state.js";
-import { answerer, asker, letAnswer, newTalk, nextSpeaker, sayOtherwise, sayTurn, speakAs } from "./talking.js";
-import { isOver, isSaid, turnsOf } from "./turns.js";
 import { leaveWhole, step } from "./typing.js";
-import { READ, redoLast, undoLast, write } from "./writing.js";
 
 const log = h("div", { id: "turns", role: "log", "aria-live": "off", "aria-label": string("talk.log"), tabIndex: 0 });
 const manner = h("p", { className: "manner" }, string("talk.manner"));
@@ -256,7 +256,7 @@ function tellAnswer() {
 
 // A turn: the name and the words, each token in a span of its own; and the same turn while it is being said otherwise
 
-/** @typedef {import("./turns.js").TextTurn} TextTurn
+/** @typedef {import("../core/turns.js").TextTurn} TextTurn
  * @typedef {{element: Element, name: Element, words: Element, turn: TextTurn, text: object, spans: Element[]}} ShownTurn */
 
 /** The element of a turn of a text. What was `shown` in its place grows, if that is enough. `edit` begins to say it

@@ -4,10 +4,10 @@ import { fill, h, lastAsked } from "../../web/dom.js";
 import { say } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, fact } from "../basics/numbers.js";
-import { ask } from "./client.js";
+import { ask } from "../core/client.js";
+import { headsOff, offKey, onChange, state, windowOf } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { allLooks, tokenAtPoint, tokenElement } from "./spans.js";
-import { headsOff, offKey, onChange, state, windowOf } from "./state.js";
-import { tokenName } from "./writing.js";
 
 const REST = 120; // milliseconds for which the mouse rests on a token before it is asked about
 const GAP = 6; // pixels between a token and its tip

@@ -2,11 +2,11 @@
 
 import { button } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
-import { readable, sheetText, startsOnSheet, tokenAt } from "./edit.js";
+import { readable, sheetText, startsOnSheet, tokenAt } from "../core/edit.js";
+import { changed, onChange, state } from "../core/state.js";
+import { redoLast, stop, typeText, undoLast, write } from "../core/writing.js";
 import { area, caretTo, fillArea, showEnd, textInArea } from "./sheet.js";
 import { tokenAtPoint } from "./spans.js";
-import { changed, onChange, state } from "./state.js";
-import { redoLast, stop, typeText, undoLast, write } from "./writing.js";
 
 let caret = { start: 0, end: 0 }; // where it was put last, by the page or by a hand that the page has seen
 let chosenHere = null; // the token that the caret has chosen

@@ -4,9 +4,9 @@
 import { fill, h, shape } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
 import { chance } from "../basics/numbers.js";
+import { changed, headNumber, onChange, state } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { allLooks, currentLook, tint, tokenElement } from "../text/spans.js";
-import { changed, headNumber, onChange, state } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
 import { explained, seen, weightsOf } from "./explaining.js";
 

@@ -4,8 +4,8 @@
 import { button, fill, h, roving } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { chance, fact, signed } from "../basics/numbers.js";
-import { changed, headNumber, headOf, isOff, state } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
+import { changed, headNumber, headOf, isOff, state } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { drawStrip } from "./arcs.js";
 import { rowName } from "./bars.js";
 import { explained, mostLookedAt } from "./explaining.js";

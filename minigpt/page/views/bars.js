@@ -2,9 +2,9 @@
 
 import { h } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
-import { visibleToken } from "../text/client.js";
-import { state } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
+import { visibleToken } from "../core/client.js";
+import { state } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 
 /** The token at a row in a sentence; before the first token that is shown there is the beginning. */
 export function rowName(row) {

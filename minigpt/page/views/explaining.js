@@ -1,8 +1,8 @@
 // Why a token was likely, as the worker finds it: asked once for what the page is about, and kept for all views.
 
 import { probabilities } from "../basics/numbers.js";
-import { ask, askAndHear, model } from "../text/client.js";
-import { changed, headsOff, offKey, subject } from "../text/state.js";
+import { ask, askAndHear, model } from "../core/client.js";
+import { changed, headsOff, offKey, subject } from "../core/state.js";
 
 const MOST = 24; // explanations that are kept
 const ATTEMPTS = 5; // an explanation ends when a text is written: how often it is asked for again

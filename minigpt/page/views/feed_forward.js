@@ -5,9 +5,9 @@ import { button, fill, h, lastAsked } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { fact } from "../basics/numbers.js";
-import { ask, model } from "../text/client.js";
-import { changed, headsOff, state, subject } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
+import { ask, model } from "../core/client.js";
+import { changed, headsOff, state, subject } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { rowName } from "./bars.js";
 
 const SHOWN = 5; // units; the others are in a fold

@@ -5,9 +5,9 @@ import { button, fill, h, inGrid, lastAsked, roving } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, divergence, fact, largest, largestFirst, percent, probabilities } from "../basics/numbers.js";
-import { ask, model } from "../text/client.js";
-import { allHeadsOn, changed, headNumber, offNames, state, subject, switchHead } from "../text/state.js";
-import { rewrite, tokenName } from "../text/writing.js";
+import { ask, model } from "../core/client.js";
+import { allHeadsOn, changed, headNumber, offNames, state, subject, switchHead } from "../core/state.js";
+import { rewrite, tokenName } from "../core/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
 
 const COMPARED = 8;

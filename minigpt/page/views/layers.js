@@ -3,9 +3,9 @@
 import { fill, h, lastAsked, scrolling, table } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { chance } from "../basics/numbers.js";
-import { ask } from "../text/client.js";
-import { headsOff, state, subject, windowOf } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
+import { ask } from "../core/client.js";
+import { headsOff, state, subject, windowOf } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { rowName } from "./bars.js";
 
 const COLUMN = 76; // pixels, about

@@ -5,7 +5,7 @@ import { drawCurve } from "../../web/curve.js";
 import { fill, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { durationOf, number } from "../../web/units.js";
-import { model } from "../text/client.js";
+import { model } from "../core/client.js";
 
 const LEVEL_STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]; // bits from one label to the next
 const MOST_LEVELS = 6;

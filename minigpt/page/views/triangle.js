@@ -5,8 +5,8 @@ import { button, fill, h, inGrid, lastAsked, roving, scrolling, table } from "..
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { fact, percent } from "../basics/numbers.js";
-import { ask, model } from "../text/client.js";
-import { changed, headNumber, state } from "../text/state.js";
+import { ask, model } from "../core/client.js";
+import { changed, headNumber, state } from "../core/state.js";
 import { rowName } from "./bars.js";
 import { headName } from "./heads.js";
 

@@ -5,9 +5,9 @@ import { button, fill, h, lastAsked, scrolling } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { fact } from "../basics/numbers.js";
-import { ask, model } from "../text/client.js";
-import { headsOff, openView, subject } from "../text/state.js";
-import { tokenName } from "../text/writing.js";
+import { ask, model } from "../core/client.js";
+import { headsOff, openView, subject } from "../core/state.js";
+import { tokenName } from "../core/writing.js";
 import { lengthBar, rowName } from "./bars.js";
 
 const NEAREST = 8;

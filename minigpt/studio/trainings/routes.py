@@ -16,7 +16,7 @@ from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
 from ..texts.about import for_run
 from ..texts.folder import chosen_settings
-from ..uses import WrittenText, checked_command
+from ..writing import WrittenText, checked_command
 from . import asking, removal
 from .rows import rows_after
 from .shown import WAITING, free_space, told_of
@@ -225,20 +225,20 @@ async def write(request: Request) -> Response:
 async def page(request: Request) -> Response:
     """POST {"show"}: the address of a run's page, to be shown in a frame or, without, saved."""
     sent = await read_json(request)
-    making = studio_of(request).making
-    return await _made(request, lambda run: making.page(run, is_shown=sent.get("show") is True))
+    downloads = studio_of(request).downloads
+    return await _made(request, lambda run: downloads.page(run, is_shown=sent.get("show") is True))
 
 
 async def export(request: Request) -> Response:
     """POST {"kind"}: the address of an archive for other programs, "hf" or "gguf"."""
     sent = await read_json(request)
-    making = studio_of(request).making
-    return await _made(request, lambda run: making.export(run, sent.get("kind")))
+    downloads = studio_of(request).downloads
+    return await _made(request, lambda run: downloads.export(run, sent.get("kind")))
 
 
 async def download(request: Request) -> Response:
     """POST: the address of an archive with the run."""
-    return await _made(request, studio_of(request).making.copy)
+    return await _made(request, studio_of(request).downloads.copy)
 
 
 async def copied(request: Request) -> Response:
@@ -246,7 +246,7 @@ async def copied(request: Request) -> Response:
     studio = studio_of(request)
     run = _run(request)
     await run_in_threadpool(_check_has_learned, run)
-    return JSONAnswer(await studio.making.copied(run))
+    return JSONAnswer(await studio.downloads.copied(run))
 
 
 async def _made(request: Request, make: Callable[[Path], Awaitable[str]]) -> Response:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.uses import Making
+from minigpt.studio.downloads import Downloads
 from minigpt.system.json_objects import read_lines
 from tests.browser import axe_finds, two_frames
 
@@ -52,9 +52,9 @@ def pages() -> dict[tuple[str, ...], bytes]:
 def page_is_made_once(pages: dict[tuple[str, ...], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """The page of the run, of which each test has a copy, is the same for all until it learns
     more."""
-    make = Making._child
+    make = Downloads._child
 
-    async def make_or_copy(making: Making, *words: str) -> bytes:
+    async def make_or_copy(making: Downloads, *words: str) -> bytes:
         if words[0] != "page":
             return await make(making, *words)
         out = Path(words[1].removeprefix("--out="))
@@ -66,7 +66,7 @@ def page_is_made_once(pages: dict[tuple[str, ...], bytes], monkeypatch: pytest.M
         out.write_bytes(pages[wanted])
         return b""
 
-    monkeypatch.setattr(Making, "_child", make_or_copy)
+    monkeypatch.setattr(Downloads, "_child", make_or_copy)
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def test_by_keyboard_alone_from_done_to_deleted(done: Any, program: Opened) -> N
     with done.expect_download():
         keys.tab_to("Save as one file", back=True)
         keys.press("Enter")
-    done.get_by_text("Making the file").wait_for(state="hidden")
+    done.get_by_text("Downloads the file").wait_for(state="hidden")
     assert keys.is_at("Save as one file")
 
     # It learns more, and is watched meanwhile.

@@ -6,10 +6,10 @@ import { button, fill, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { percent } from "../basics/numbers.js";
-import { visibleToken } from "../text/client.js";
+import { visibleToken } from "../core/client.js";
+import { state } from "../core/state.js";
+import { tokenName, write } from "../core/writing.js";
 import { tokenElement } from "../text/spans.js";
-import { state } from "../text/state.js";
-import { tokenName, write } from "../text/writing.js";
 
 const MOST_PIECES = 40; // tokens that are shown one by one; the others are one length
 const LETTER = 8; // pixels, about

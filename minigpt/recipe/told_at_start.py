@@ -1,5 +1,4 @@
-"""What `train` tells of a run before it trains: the text, the plan, the model. result.py tells of
-the end."""
+"""What `train` tells of a run before it trains: the text, the plan, the model."""
 
 import time
 from typing import TYPE_CHECKING

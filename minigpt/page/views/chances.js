@@ -5,13 +5,13 @@ import { button, fill, h, lastAsked } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, entropy, fact, largest, largestFirst, probabilities } from "../basics/numbers.js";
+import { ask, model } from "../core/client.js";
+import { set } from "../core/settings.js";
+import { changed, drawWith, headsOff, offKey, state, subject } from "../core/state.js";
+import { branch, tokenName } from "../core/writing.js";
 import { dieNumber, filtered, isThrownAt } from "../model/sampler.js";
-import { ask, model } from "../text/client.js";
-import { set } from "../text/settings.js";
-import { changed, drawWith, headsOff, offKey, state, subject } from "../text/state.js";
-import { branch, tokenName } from "../text/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
-import { layPieces, lyingAt, makeSlowDraw } from "./strip.js";
+import { layPieces, lyingAt, makeSlowDraw } from "./die.js";
 
 const BARS = 12;
 // The settings that a draw depends on.

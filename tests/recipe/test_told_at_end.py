@@ -11,8 +11,8 @@ import pytest
 from minigpt.config import SampleConfig, TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
-from minigpt.recipe.result import say_result
 from minigpt.recipe.samples import first_words
+from minigpt.recipe.told_at_end import say_result
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.folder import RunFolder
 

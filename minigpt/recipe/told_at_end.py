@@ -23,8 +23,8 @@ from ..system.platforms import quote, quote_path
 from ..system.shown import plural
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command
-from .report import called
 from .samples import first_words
+from .told_at_start import called
 
 if TYPE_CHECKING:
     from ..training.trainer import Trainer

@@ -10,7 +10,7 @@ import pytest
 from minigpt.config import SampleConfig
 from minigpt.generation.sampler import log_softmax
 from minigpt.runs.find import glass_writer
-from minigpt.runs.found import FoundModel
+from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
