@@ -87,7 +87,7 @@ def test_a_config_is_an_object(data: Any) -> None:
 SIZES = ["vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "hidden_dim"]
 POSITIVE = ["minutes", "learning_rate", "grad_clip", "max_epochs", "checkpoint_seconds"]
 COUNTS = ["steps", "batch_size", "micro_batch_size", "warmup_context", "num_evals", "eval_tokens"]
-SHARES = ["min_lr_ratio", "warmup_ratio", "weight_decay", "token_split_prob"]
+SHARES = ["min_lr_ratio", "warmup_ratio", "token_split_prob"]
 PROBABILITIES = [
     *((TrainConfig, name) for name in ("momentum", "beta1", "beta2")),
     *((GPTConfig, name) for name in ("dropout", "attention_dropout")),
@@ -122,6 +122,7 @@ REFUSED = [
     *((TrainConfig, name, [0.0, math.nan, 1e6], "above 0 and below 1e6") for name in POSITIVE),
     *((TrainConfig, name, [0, -1], "at least 1") for name in COUNTS),
     *((TrainConfig, name, [-0.1, 1.1, math.nan], "between 0 and 1") for name in SHARES),
+    (TrainConfig, "weight_decay", [-0.1, 100.1, math.nan], "between 0 and 100"),
     *((cls, name, [-0.1, 1.0], "at least 0 and below 1") for cls, name in PROBABILITIES),
     (TrainConfig, "seed", [-1, 2**63], "between 0 and 2^63 - 1"),
     (SampleConfig, "seed", [-2, 2**63], "-1 or between 0 and 2^63 - 1"),
@@ -383,7 +384,7 @@ def test_limits_hold_to_the_last_number() -> None:
     for fields in (
         {"minutes": 999_999.0, "steps": 1, "min_lr_ratio": 0.0, "warmup_ratio": 1.0},
         {"keep": 2, "beta1": 0.0, "beta2": 0.999999, "seed": 0},
-        {"keep": 1000, "weight_decay": 1.0, "token_split_prob": 1, "num_workers": 1},
+        {"keep": 1000, "weight_decay": 100.0, "token_split_prob": 1, "num_workers": 1},
     ):
         assert TrainConfig(**fields) == from_dict(TrainConfig, fields)
     for fields in (

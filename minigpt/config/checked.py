@@ -32,6 +32,7 @@ SeedOrAny = Annotated[
 ]
 Positive = Annotated[float, Limits("above 0 and below 1e6", lambda x: 0 < x < 1e6)]
 Share = Annotated[float, Limits("between 0 and 1", lambda x: 0 <= x <= 1)]
+Decay = Annotated[float, Limits("between 0 and 100", lambda x: 0 <= x <= 100)]
 Fraction = Annotated[float, Limits("above 0 and below 1", lambda x: 0 < x < 1)]
 Probability = Annotated[float, Limits("at least 0 and below 1", lambda x: 0 <= x < 1)]
 Penalty = Annotated[float, Limits("between -1e3 and 1e3", lambda x: -1e3 <= x <= 1e3)]

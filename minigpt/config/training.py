@@ -6,6 +6,7 @@ from typing import Literal
 from .checked import (
     Checked,
     Count,
+    Decay,
     Kept,
     Positive,
     Probability,
@@ -44,7 +45,7 @@ class TrainConfig(Checked):
     learning_rate: Positive = setting(4e-3, "peak learning rate")
     min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
     warmup_ratio: Share = setting(0.02, "share of the training in which the learning rate rises")
-    weight_decay: Share = setting(0.1, "decoupled weight decay of all but biases and norms")
+    weight_decay: Decay = setting(0.1, "decoupled weight decay of all but biases and norms")
     interpolate: bool = setting(
         False,
         "end between the weights of --init and the trained ones, where the loss is lowest",

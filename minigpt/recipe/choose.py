@@ -9,17 +9,21 @@ from dataclasses import dataclass, replace
 import torch
 
 from .. import UserError
-from ..config import PARTS, GPTConfig
+from ..config import PARTS, GPTConfig, Settings
 from ..data.source import Source, check_short_text, held_out, split
 from ..training import distributed
 from ..training.messages import say_meanwhile
 from ..training.precision import choose_precision
 from . import induction, rules
 from .beginning import Beginning
-from .machine import SPEED_OF_A_LESSON, Machine, Speed, count_workers, measure_speed
+from .machine import SPEED_OF_A_LESSON, Machine, Speed, count_workers
 from .plan import Planned, check_step, has_time_for_a_step, plan
+from .speed import measure_speed
 from .text_stats import TextStats, measure_text, seen_by
 from .tuning import is_worthwhile, knows_language
+
+# Operations a second in a large matrix product, more than a training reaches on any processor.
+_FASTER_THAN_PROCESSORS = 2e13
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,13 @@ def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStat
 
 
 def _machines(asked: Beginning, stored_speed: StoredSpeed | None) -> Iterator[Machine]:
-    """Where a training may run."""
+    """Where a training may run. A processor is not measured beside a GPU that no processor can be
+    as fast as, so that the first step comes earlier."""
     settings = asked.settings
     processes = distributed.world_size()
     device = distributed.device_of_rank(settings["device"])
-    has_choice = settings["device"] == "auto" and processes == 1
     devices = [device]
-    if has_choice and device.type != "cpu":
+    if device.type != "cpu" and _has_choice(settings):
         devices.append(torch.device("cpu"))
 
     has_shape = not (settings.is_open("emb_dim") or settings.is_open("num_layers"))
@@ -108,7 +112,16 @@ def _machines(asked: Beginning, stored_speed: StoredSpeed | None) -> Iterator[Ma
                 say_meanwhile("measuring ...")
                 speed = measure_speed(device, getattr(torch, precision), num_workers)
         name = device.type if processes > 1 else str(device)
-        yield Machine(speed, processes, num_workers, name, precision)
+        machine = Machine(speed, processes, num_workers, name, precision)
+        yield machine
+        if device.type != "cpu" and machine.flops >= _FASTER_THAN_PROCESSORS:
+            return
+
+
+def _has_choice(settings: Settings) -> bool:
+    """Whether the device is left to the plan."""
+    is_open: bool = settings["device"] == "auto"
+    return is_open and distributed.world_size() == 1
 
 
 def _can_copy(asked: Beginning) -> bool:
@@ -143,6 +156,8 @@ def choose(measured: Measured) -> Planned:
         on_gpu, on_cpu = plans
         planned = min(plans, key=_expected)  # the lower one or, if they end alike, the sooner
         planned = replace(planned, why_device=why_device(planned, on_gpu, on_cpu))
+    elif planned.machine.device != "cpu" and _has_choice(planned.asked):
+        planned = replace(planned, why_device=why_gpu(planned))
     check_step(planned)
     return replace(planned, held_out=measured.held_out).checked()
 
@@ -195,11 +210,21 @@ def _expected(planned: Planned) -> tuple[float, float]:
 
 def why_device(chosen: Planned, on_gpu: Planned, on_cpu: Planned) -> str:
     """Why one of two plans is chosen, in a line."""
+    gpu = on_gpu.machine.device
+    size = _size_of(chosen)
     model = chosen.model
     tokens = chosen.settings["batch_size"] * model.context_length
-    gpu = on_gpu.machine.device
-    size = f"{rules.parameters_to_train(model) / 1e6:.1f} M parameters"
     ratio = on_cpu.machine.seconds(model, tokens) / on_gpu.machine.seconds(model, tokens)
     if chosen is on_gpu:
         return f"training on {gpu}: for {size} it is {ratio:.1f} times as fast as the processor"
     return f"{gpu} is here, but for {size} the processor is {1 / ratio:.1f} times as fast"
+
+
+def why_gpu(planned: Planned) -> str:
+    """Why the only plan is for a GPU that nobody named, in a line."""
+    gpu = planned.machine.device
+    return f"training on {gpu}: for {_size_of(planned)} no processor is as fast"
+
+
+def _size_of(planned: Planned) -> str:
+    return f"{rules.parameters_to_train(planned.model) / 1e6:.1f} M parameters"

@@ -38,12 +38,18 @@ class Draft:
     model: GPTConfig  # of these; dropout, and whether the embeddings are tied, are planned later
     tokens: int  # that the training text has in this vocabulary, roughly
     steps: Steps = _NO_STEPS  # not counted yet
+    filling: float = 1.0  # times as large the batch is as it would be if no GPU were left idle
+
+    @property
+    def tokens_a_step(self) -> int:
+        """Tokens in a batch."""
+        tokens: int = self.settings["batch_size"] * self.model.context_length
+        return tokens
 
     @property
     def trained_tokens(self) -> int:
         """Tokens in all steps together."""
-        tokens_a_step: int = self.settings["batch_size"] * self.model.context_length
-        return self.steps.number * tokens_a_step
+        return self.steps.number * self.tokens_a_step
 
     @property
     def epochs(self) -> float:
@@ -197,8 +203,9 @@ def _draft_with(
 
 
 def _with_batch(draft: Draft, machine: Machine, divisor: int) -> Draft:
-    """The draft with the smallest batch with which there are not too many steps: up to a point many
-    small steps teach more than a few large ones."""
+    """The draft with the smallest batch with which there are not too many steps, and which leaves
+    no GPU idle for want of work: up to a point many small steps teach more than a few large ones.
+    """
     settings = draft.settings
     if not settings.is_open("batch_size"):
         return replace(draft, steps=count_steps(draft, machine))
@@ -209,32 +216,49 @@ def _with_batch(draft: Draft, machine: Machine, divisor: int) -> Draft:
         usual_sizes = (TrainConfig.batch_size,)
         why = ", as usual for a given number of steps"
 
-    for usual_size in usual_sizes:
-        # For longer windows there are fewer. Processes share a batch evenly.
-        of_a_process = math.ceil(usual_size / (machine.processes * divisor))
-        batch_size = of_a_process * machine.processes
-        with_batch = settings.planned(why, batch_size=batch_size)
-        draft = replace(draft, settings=with_batch)
-        steps = count_steps(draft, machine)
-        draft = replace(draft, steps=steps)
-        if steps.number <= rules.MANY_STEPS:
-            return draft
-        many = f"{rules.MANY_STEPS:,} steps: {rough(steps.number)}"
-        why = f", because {batch_size} would make more than {many}"
+    # For longer windows there are fewer. Processes share a batch evenly.
+    fewest, *others = (
+        math.ceil(usual_size / (machine.processes * divisor)) * machine.processes
+        for usual_size in usual_sizes
+    )
+    draft = _with_sequences(fewest, why, draft, machine)
+    for batch_size in others:
+        fewer = draft.settings["batch_size"]
+        has_too_many_steps = draft.steps.number > rules.MANY_STEPS
+        why = f", because a step on {fewer} would take hardly less time"
+        if has_too_many_steps:
+            many = f"{rules.MANY_STEPS:,} steps: {rough(draft.steps.number)}"
+            why = f", because {fewer} would make more than {many}"
+
+        larger = _with_sequences(batch_size, why, draft, machine)
+        if has_too_many_steps:
+            draft = larger
+        elif draft.tokens_a_step < machine.busy and rules.reads_clearly_more(
+            larger.trained_tokens, draft.trained_tokens
+        ):
+            draft = replace(larger, filling=draft.filling * batch_size / fewer)
+        else:
+            break
     return draft
+
+
+def _with_sequences(batch_size: int, why: str, draft: Draft, machine: Machine) -> Draft:
+    """The draft with so many sequences in a step, and as many steps as there are then."""
+    settings = draft.settings.with_values("planned", {"batch_size": batch_size}, why)
+    draft = replace(draft, settings=settings)
+    return replace(draft, steps=count_steps(draft, machine))
 
 
 def count_steps(draft: Draft, machine: Machine) -> Steps:
     """As many steps as are given, or as the time and the epochs allow."""
     settings = draft.settings
-    tokens_a_step = settings["batch_size"] * draft.model.context_length
-    seconds_a_step = machine.seconds(draft.model, tokens_a_step)
+    seconds_a_step = machine.seconds(draft.model, draft.tokens_a_step)
     steps = settings["steps"]
     if steps is not None:
         return Steps(steps, steps * seconds_a_step, ends_early=False)
 
     steps_in_time = max(training_seconds(settings["minutes"]) / seconds_a_step, 1.0)
-    steps_in_epochs = settings["max_epochs"] * draft.tokens / tokens_a_step
+    steps_in_epochs = settings["max_epochs"] * draft.tokens / draft.tokens_a_step
     number = max(round(min(steps_in_time, steps_in_epochs)), 1)
     return Steps(number, number * seconds_a_step, ends_early=steps_in_epochs < steps_in_time)
 

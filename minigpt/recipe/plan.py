@@ -157,7 +157,7 @@ def plan(
     is_pretrained = settings["init"] is not None
     bytes_to_read = draft.trained_tokens * rules.bytes_per_token(text, model.vocab_size)
     settings = settings.planned(
-        learning_rate=rules.plan_learning_rate(model.emb_dim, is_pretrained),
+        learning_rate=rules.plan_learning_rate(model.emb_dim, is_pretrained, draft.filling),
         interpolate=is_pretrained,
         warmup_context=rules.plan_warmup_context(model, is_pretrained),
         num_evals=_plan_num_evals(text, model, machine, settings),

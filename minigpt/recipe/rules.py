@@ -42,6 +42,7 @@ SIZES = (
 )
 BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 MANY_STEPS = 6_000  # with more, the batch is doubled
+CLEARLY_MORE = 1.4  # times the tokens: a batch twice as large pays off on a GPU that was idle
 MANY_TOKENS = 1_000_000  # to train on: with as many, a context twice as long pays off
 PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
 
@@ -164,6 +165,13 @@ def plan_max_epochs(width: int) -> float:
     return max(30.0 * 128 / width, 10.0)
 
 
+def reads_clearly_more(tokens: int, with_half_the_batch: int) -> bool:
+    """Whether a batch twice as large is worth that there are fewer steps: it reads clearly more of
+    the text in the same time, since steps on half of it leave a GPU idle. Where the text, and not
+    the time, ends the training it does not, and small steps teach more."""
+    return tokens >= CLEARLY_MORE * with_half_the_batch
+
+
 def plan_warmup_context(model: GPTConfig, is_pretrained: bool) -> int:
     """Half of the context until near the end, which teaches as much in less time.
 
@@ -174,10 +182,15 @@ def plan_warmup_context(model: GPTConfig, is_pretrained: bool) -> int:
     return max(model.context_length // 2, 1)
 
 
-def plan_learning_rate(width: int, is_pretrained: bool) -> float:
+def plan_learning_rate(width: int, is_pretrained: bool, filling: float = 1.0) -> float:
     """The peak. In a wide model more weights act together, so that each must move less. A tenth of
-    it for a pretrained model."""
+    it for a pretrained model.
+
+    With `filling` times the usual batch there are fewer steps, on gradients that vary less: each
+    may move the weights by the square root of that more.
+    """
     rate = TrainConfig.learning_rate * (128 / max(width, 64)) ** 0.5
+    rate *= filling**0.5
     if is_pretrained:
         rate /= 10
     return round(rate, 6)

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 import minigpt
 from minigpt.attention import fused
 from minigpt.cli import main
-from minigpt.config import TrainConfig
+from minigpt.config import GPTConfig, TrainConfig
 from minigpt.devices.check import why_wrong
-from minigpt.recipe import run, samples
+from minigpt.recipe import run, samples, speed
 from minigpt.runs.folder import METRICS, read_metrics
 from minigpt.runs.read_model import load_run
 from minigpt.training.reports import Picture
@@ -39,7 +39,8 @@ def command(line: str) -> None:
 
 
 def the_commands() -> None:
-    """Train, go on, and use the run."""
+    """Plan for the device, which is measured, train, go on, and use the run."""
+    command("train my.txt --plan --minutes 0.5 --device far")
     command(f"train my.txt --out runs/far {SHAPE} {SHORT} --device far")
     command("train --resume --out runs/far --steps 3 --device far")
     command("evaluate runs/far my.txt --stride 8 --batch-size 4 --device far")
@@ -134,10 +135,19 @@ def last_loss(folder: str) -> float:
     return float(read_metrics(Path(folder) / METRICS)[-1]["val_loss"])
 
 
+def measured_speed() -> float:
+    """Operations a second."""
+    return speed.measure_speed(torch.device("far"), torch.float32).flops
+
+
 def save_time() -> None:
-    """Leave out what takes time and has nothing to do with a device, and write short samples."""
+    """Leave out what takes time and has nothing to do with a device, write short samples, and
+    measure a small model."""
     samples._TOKENS = 4
     run.say_copied = lambda *_: None
+    speed.SHAPE_ON_GPU = GPTConfig(64, context_length=8, emb_dim=16, num_layers=1, num_heads=1)
+    speed._ENOUGH = 1e-3
+    speed._PRODUCT = 8
     Picture.on_evaluation = lambda *_: None  # type: ignore[method-assign]
 
 
@@ -147,6 +157,7 @@ def session() -> dict[str, Any]:
         the_commands()
         other_trainings()
         own_parts()
+        flops = measured_speed()
         seen = sorted(far.seen)
         checked = checks()
         refused = refusals()
@@ -160,6 +171,7 @@ def session() -> dict[str, Any]:
         "seen": seen,
         "refused": refused,
         "checked": checked,
+        "flops": flops,
         "losses": {name: last_loss(f"runs/{name}") for name in ("far", "cpu")},
         "difference": float((on_far - on_cpu).abs().max()),
     }

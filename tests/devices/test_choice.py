@@ -163,6 +163,24 @@ def test_the_faster_device_is_taken_and_a_line_says_why(
     assert "M parameters the processor is 4.0 times as fast\n" in capsys.readouterr().err
 
 
+def test_beside_a_gpu_that_is_faster_than_any_processor_none_is_measured(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So the first step comes earlier."""
+    asked = list[torch.device]()
+
+    def measure(device: torch.device, *_: Any) -> Speed:
+        asked.append(device)
+        return Speed(flops=7e14, start=4e-4, transfer=3e-10, busy=4096)
+
+    monkeypatch.setattr(distributed, "this_gpu", lambda: Gpu(CUDA, None))
+    monkeypatch.setattr(choose, "measure_speed", measure)
+    plan = plan_of(files=("my.txt",), init="none", precision="float32", minutes=0.5)
+    assert plan.settings["device"] == "cuda" and asked == [CUDA]
+    assert "training on cuda: for " in capsys.readouterr().err
+    assert plan.why_device.endswith(" M parameters no processor is as fast")
+
+
 def test_a_device_that_was_named_is_not_compared(on_a_machine_with: Any) -> None:
     plan = on_a_machine_with(20.0, device="cpu", steps=50, **SHAPE)
     assert plan.settings["device"] == "cpu" and plan.machine.speed is None  # it was not measured

@@ -54,6 +54,10 @@ def test_a_training_on_a_device_ends_as_on_the_cpu(found: dict[str, Any]) -> Non
     assert found["difference"] < 1e-4  # of the logits of the weights that were kept
 
 
+def test_the_speed_of_a_device_is_measured_by_steps_of_a_training(found: dict[str, Any]) -> None:
+    assert found["flops"] > 0.0
+
+
 def test_apples_gpu_has_a_kernel_for_each_operation(found: dict[str, Any]) -> None:
     entries = yaml.load(KERNELS.read_text(), yaml.CSafeLoader)
     functions = {entry["func"].partition("(")[0]: entry for entry in entries}

@@ -57,7 +57,11 @@ texts = st.builds(
     predictability=predictabilities,
 )
 speeds = st.builds(
-    Speed, flops=st.floats(9, 15).map(lambda power: 10**power), start=st.floats(1e-5, 1e-1)
+    Speed,
+    flops=st.floats(9, 15).map(lambda power: 10**power),
+    start=st.floats(1e-5, 1e-1),
+    transfer=st.just(0.0) | st.floats(-11, -8).map(lambda power: 10**power),
+    busy=st.sampled_from([1, 1024, 4096, 16384]),
 )
 times = st.floats(-0.7, 3.15).map(lambda power: 10**power)
 
