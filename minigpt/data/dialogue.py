@@ -102,12 +102,12 @@ class Dialogue:
         found["user"] = user
         return found
 
-    def listed(self) -> str:
+    def listed(self, most: int = _MOST_SHOWN) -> str:
         """The speakers and their turns in a sentence, the most frequent first."""
         names = list(self.speakers.items())
-        shown = [f"{name} ({plural(turns, 'turn')})" for name, turns in names[:_MOST_SHOWN]]
-        if len(names) > _MOST_SHOWN:
-            shown.append(f"{len(names) - _MOST_SHOWN:,} more")
+        shown = [f"{name} ({plural(turns, 'turn')})" for name, turns in names[:most]]
+        if len(names) > most:
+            shown.append(f"{len(names) - most:,} more")
         return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" and {shown[-1]}"
 
 

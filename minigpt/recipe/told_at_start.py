@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .plan import Planned
 
 _MOST_NAMES = 3  # of files that are held out
+_MOST_SPEAKERS = 3  # who are named, of more
 _LONGEST_NAME = 100  # characters of each; plan.json has more of the numbers of documents
 BITS = (  # what is meant by bits/byte
     "the bits that would store one byte, a letter or a part of one, with the model's help; fewer "
@@ -53,7 +54,7 @@ def _say_conversations(source: Source) -> None:
     talk = source.training.scan.talk
     if talk is None:
         return
-    speakers = Dialogue(talk.speakers).listed()
+    speakers = Dialogue(talk.speakers).listed(most=_MOST_SPEAKERS)
     where = "in a text that stays as it is"
     if talk.conversations:
         where = f"in {plural(talk.conversations, 'conversation')}"
