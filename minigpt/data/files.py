@@ -38,7 +38,7 @@ def find_files(
     for name in names:
         if name == STANDARD_INPUT and sys.stdin is not None:  # it may be closed
             found.append(_copy_of_standard_input())
-        elif is_folder(name):
+        elif os.path.isdir(name):
             found += _Search(name, reading).texts(f"{glob.escape(name)}/**/*", say)
         elif exists(name):
             found.append(Path(name))
@@ -67,11 +67,6 @@ def exists(name: str) -> bool:
         raise UserError(f"cannot read {name}: {error.strerror}", kind="damaged") from None
     except (OSError, ValueError):  # a name may be too long, or hold a NUL
         return False
-
-
-def is_folder(name: str) -> bool:
-    """Whether there is a folder."""
-    return exists(name) and os.path.isdir(name)
 
 
 def identity(file: Path) -> Hashable:
@@ -131,7 +126,7 @@ class _Search:
 
         if texts:
             return texts
-        if files or self._left_out or is_folder(self.place):
+        if files or self._left_out or os.path.isdir(self.place):
             raise UserError(f"there is no text in {self.place}", kind="empty")
         return ()  # nothing matches the pattern
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.data.readers.chats.plays import form_of, is_play, named_lines
+from minigpt.data.readers.chats.plays import form_of, named_lines
 from minigpt.data.readers.content import HEAD
 
 DATA = Path(__file__).parents[2] / "data"
@@ -26,7 +26,7 @@ def test_nothing_is_wrong_with_the_plays(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_all_speakers_of_all_plays_are_found() -> None:
-    assert is_play(PLAYS.read_text(encoding="utf-8")[:HEAD])
+    assert form_of(PLAYS.read_text(encoding="utf-8")[:HEAD]) is not None
     for play in plays():
         form = form_of(play)
         assert form is not None

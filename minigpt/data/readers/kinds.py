@@ -194,9 +194,8 @@ ARCHIVE = Kind("archive", "kinds._read_archive", has_fields=True, is_slow=True)
 
 # Texts, whose tests are asked in this order, and what is left
 TEXTS = (
-    Kind("Signal chat", "chats.whatsapp.read_chat", test="chats.whatsapp.is_chat_of_signal"),
-    Kind("WhatsApp chat", "chats.whatsapp.read_chat", test="chats.whatsapp.is_chat"),
-    Kind("play or interview", "chats.plays.read_play", test="chats.plays.is_play"),
+    Kind("chat in a text", "chats.whatsapp.read_chat", test="chats.whatsapp.is_chat"),
+    Kind("play or interview", "chats.plays.read_play", test="chats.plays.form_of"),
     Kind("plain text", "chats.whatsapp.read_unknown_chat", test="chats.whatsapp.looks_like_chat"),
 )
 PLAIN = Kind("plain text", "plain.read_plain")

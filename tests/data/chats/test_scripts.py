@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.data.readers.chats.plays import form_of, is_play, named_lines, scenes
+from minigpt.data.readers.chats.plays import form_of, named_lines, scenes
 from minigpt.data.readers.chats.turns import conversations
 from minigpt.data.readers.document import Turn
 
@@ -161,7 +161,7 @@ RECORDS = (  # of which some have a field twice, or not at all
     ],
 )  # fmt: skip
 def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:
-    assert not is_play(text)
+    assert form_of(text) is None
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:
 )
 def test_no_text_of_this_project_is_a_play(name: str) -> None:
     text = (Path(__file__).parents[3] / name).read_text(encoding="utf-8")
-    assert not is_play(text[:400_000])
+    assert form_of(text[:400_000]) is None

@@ -10,12 +10,18 @@ from minigpt.data.readers.chats.turns import Message, conversations
 from minigpt.data.readers.document import Turn
 
 from ..readers.reading import report_of
+from ..texts import write
 
 
 def read(text: str) -> list[Message]:
     assert whatsapp.is_chat(text)
     (messages,) = whatsapp.exports(text)
     return [message for message in messages if message.text]
+
+
+def kind_of(text: str, folder: Path) -> str:
+    """The kind of a file that holds a text."""
+    return report_of(write(folder / "chat.txt", text)).kind
 
 
 GERMAN = """\
@@ -145,7 +151,7 @@ Do download
     ]
 
 
-def test_a_short_chat_is_known_by_what_the_program_begins_it_with() -> None:
+def test_a_short_chat_is_known_by_what_the_program_begins_it_with(tmp_path: Path) -> None:
     text = """\
 [24/09/2026, 10:30:00] As Gatas: As mensagens são protegidas com a criptografia de ponta a ponta.
 [24/09/2026, 10:35:12] Maria: Bom dia!
@@ -153,7 +159,7 @@ def test_a_short_chat_is_known_by_what_the_program_begins_it_with() -> None:
 [24/09/2026, 10:37:00] Ana mudou o nome para "Festa: sábado"
 [24/09/2026, 10:38:00] Rui: É ponta a ponta?
 """
-    assert whatsapp.is_chat(text) and not whatsapp.is_chat_of_signal(text)
+    assert whatsapp.is_chat(text) and kind_of(text, tmp_path) == "WhatsApp chat"
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Maria", "Bom dia!"),
         ("Ana", "Bom dia"),
@@ -162,7 +168,7 @@ def test_a_short_chat_is_known_by_what_the_program_begins_it_with() -> None:
     assert not whatsapp.is_chat(text.replace("ponta a ponta", "todos"))
 
 
-def test_a_chat_of_signal_in_markdown_is_read() -> None:
+def test_a_chat_of_signal_in_markdown_is_read(tmp_path: Path) -> None:
     text = """\
 [2019-05-29, 15:04] Me: How is everyone?
 [2019-05-29, 15:10] Aya: We're great!  (- Me: 👍 -)
@@ -170,7 +176,7 @@ def test_a_chat_of_signal_in_markdown_is_read() -> None:
 [2019-05-29, 15:21] Aya: ![photo](./media/1.jpg)
 [2019-05-29, 15:22] Me: Good
 """
-    assert whatsapp.is_chat_of_signal(text)
+    assert kind_of(text, tmp_path) == "Signal chat"
     assert [(name, said) for name, said, _ in read(text)] == [
         ("Me", "How is everyone?"),
         ("Aya", "We're great!"),
@@ -236,10 +242,12 @@ SAID = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
         "31/12/23, 21:41 Uhr - {}",
     ],
 )
-def test_any_order_separator_space_and_word_around_date_and_time_is_understood(line: str) -> None:
+def test_any_order_separator_space_and_word_around_date_and_time_is_understood(
+    line: str, tmp_path: Path
+) -> None:
     text = "\n".join(line.format(said) for said in SAID) + "\n"
     assert [f"{name}: {said}" for name, said, _ in read(text)] == SAID
-    assert not whatsapp.is_chat_of_signal(text)
+    assert kind_of(text, tmp_path) == "WhatsApp chat"
 
 
 def test_two_forms_in_a_file_are_two_exports() -> None:

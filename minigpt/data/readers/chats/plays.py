@@ -78,11 +78,6 @@ class NamedLine(NamedTuple):
     text: str
 
 
-def is_play(text: str) -> bool:
-    """Whether a text is a play or an interview."""
-    return form_of(text) is not None
-
-
 def form_of(text: str) -> re.Pattern[str] | None:
     """How a turn begins in a play or an interview; None if a text is none."""
     return next((form for form in _FORMS if _is_in_form(named_lines(text, form))), None)

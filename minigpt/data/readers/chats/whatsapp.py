@@ -47,7 +47,6 @@ _STAMPS = tuple(
     )
 )
 _TIME_ALONE = re.compile(rf"\[(?P<time>{_TIME})(?P<after>{_AFTER})\] ?(?=\*\*)")  # in Markdown
-_OF_SIGNAL = re.compile(r"^\[\d{4}-", re.MULTILINE)
 _DAY = re.compile(r"## .*\d")  # the heading of a day in Markdown
 _LONGEST_STAMP = 120  # characters
 _NAME = re.compile(
@@ -152,19 +151,19 @@ def is_chat(text: str) -> bool:
     return len(begun) >= max(_FEWEST, len(head) / 5) and bool(_entries(lines))
 
 
-def is_chat_of_signal(text: str) -> bool:
-    """Whether a text is a chat of Signal."""
-    if _OF_SIGNAL.search(text) is None or not is_chat(text):
-        return False
-    first = _entries(text.splitlines())[0]
-    return first.stamp == "[date-" and first.date[:4].isdigit()
-
-
 def read_chat(content: Content, report: Report) -> Iterator[Document]:
     """The conversations of a file."""
-    forms = _forms_of(text_head(content))
+    begun = _entries(text_head(content).splitlines())
+    report.kind = f"{_program_of(begun[0])} chat"
+    forms = {entry.stamp for entry in begun}
     for messages in exports(all_text(content, report), forms):
         yield from documents_of_chat(messages, content, report)
+
+
+def _program_of(first: _Entry) -> str:
+    """The program that wrote a chat with this first message."""
+    is_signal = first.stamp == "[date-" and first.date[:4].isdigit()
+    return "Signal" if is_signal else "WhatsApp"
 
 
 def looks_like_chat(text: str) -> bool:
@@ -264,12 +263,6 @@ def _entries(lines: Sequence[str], known: Set[str] = frozenset()) -> list[_Entry
             found.append(entry if entry.date else entry._replace(date=day.isoformat()))
     end()
     return found
-
-
-def _forms_of(text: str) -> Set[str]:
-    """The forms in which the messages in a text begin."""
-    begun = map(_begun, text.splitlines())
-    return _spoken_forms([line for line in begun if line is not None])
 
 
 def _spoken_forms(begun: Sequence[_Entry]) -> Set[str]:
