@@ -201,9 +201,9 @@ def test_a_fiftieth_of_the_time_goes_into_texts(
 
     writer_of = samples.writer_of
 
-    def slow_writer(trainer: Any) -> Any:
+    def slow_writer(*given: Any) -> Any:
         pass_by(1.0)
-        return writer_of(trainer)
+        return writer_of(*given)
 
     monkeypatch.setattr(samples, "writer_of", slow_writer)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
