@@ -21,8 +21,10 @@ import minigpt
 from minigpt import UserError
 from minigpt.config import TrainConfig
 from minigpt.data.token_cache import open_dataset
-from minigpt.runs.folder import read_metrics
+from minigpt.runs.folder import WEIGHTS, read_metrics
 from minigpt.runs.read_model import load_run
+from minigpt.system.eight_bits import rounded
+from minigpt.system.safetensors_files import read_weights, save_tensors
 from minigpt.tokenizer import load_tokenizer, make_tokenizer
 from minigpt.training.checkpoint import Learner, load_checkpoint
 from minigpt.training.optimizer import make_optimizers
@@ -69,10 +71,14 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
     characters = folder / "characters.json"
     characters.write_text(make_tokenizer("char", None, [TEXT]).to_json(), encoding="utf-8")
 
+    eight_bits = shutil.copytree(run, folder / "eight-bits")
+    save_tensors(rounded(read_weights(run / WEIGHTS)), eight_bits / WEIGHTS, {})
+
     (run / "checkpoint/previous.safetensors").unlink()  # or it would be read instead
     return {
         "config": Kind(run / "config.json", lambda: load_run(run)),
         "weights": Kind(run / "model.safetensors", lambda: load_run(run)),
+        "weights in 8 bits": Kind(eight_bits / WEIGHTS, lambda: load_run(eight_bits)),
         "tokenizer": Kind(run / "tokenizer.json", lambda: load_run(run)),
         "characters": Kind(characters, lambda: load_tokenizer(characters)),
         "metrics": Kind(run / "metrics.jsonl", lambda: read_metrics(run / "metrics.jsonl")),
@@ -84,8 +90,8 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
 
 
 KINDS = [
-    "config", "weights", "tokenizer", "metrics", "checkpoint", "token cache", "token file",
-    "cached tokenizer", "characters",
+    "config", "weights", "weights in 8 bits", "tokenizer", "metrics", "checkpoint", "token cache",
+    "token file", "cached tokenizer", "characters",
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Makes the base from a run of training: python data/base/pack.py runs/NAME [--out data/base]
 
-It writes model.safetensors (float16), tokenizer.json, generation.json and config.json. The config
+It writes model.safetensors (in 8 bits), tokenizer.json, generation.json and config.json. The config
 tells nothing of the texts; SOURCES.md does. `minigpt/runs/base.py` reads what is written here.
 """
 
@@ -22,6 +22,7 @@ from minigpt.runs.folder import CONFIG, GENERATION, TOKENIZER, WEIGHTS, RunConfi
 from minigpt.runs.read_model import FoundModel, load_run
 from minigpt.runs.weights import metadata_of, read_best, read_network
 from minigpt.system.atomic import write_text
+from minigpt.system.eight_bits import rounded
 from minigpt.system.platforms import rename
 from minigpt.system.safetensors_files import save_tensors
 
@@ -52,14 +53,13 @@ def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
     `size_read` is how many bytes of text it has learned from; unset: the whole text of the run.
 
     Raises:
-        UserError: if `run` is not a run of a `GPT`, its weights do not fit into float16, or the
-            files would be too large. Nothing is written then.
+        UserError: if `run` is not a run of a `GPT`, its weights are not finite numbers in 8 bits,
+            or the files would be too large. Nothing is written then.
     """
     found = load_run(run)
-    with np.errstate(over="ignore"):  # what is too large becomes infinite
-        weights = {name: array.astype(np.float16) for name, array in found.glass.weights.items()}
+    weights = rounded(found.glass.weights)
     if not all(np.isfinite(array).all() for array in weights.values()):
-        raise UserError(f"{run} has weights that are not finite numbers in float16")
+        raise UserError(f"{run} has weights that are not finite numbers in 8 bits")
 
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as place:

@@ -14,8 +14,8 @@ def options(parser: Parser) -> None:
     add = parser.add_argument
     add_model(parser)
     add("--out", metavar="FILE", help="the file to write (default: page.html in the run's folder)")
-    stored = "type of the stored weights (default: float16)"
-    add("--weights", choices=("float16", "float32"), default="float16", help=stored)
+    stored = "type of the weights (default: the smallest that raises the loss by at most 0.1%%)"
+    add("--weights", choices=("int8", "float16", "float32"), help=stored)
     called = "what the page calls the text that the model has read (default: the name of its file)"
     add("--text-name", metavar="NAME", help=called)
     add("--open", action="store_true", help="open the page in a browser")

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from ..data.dialogue import Dialogue
 from ..generation.repetition import separators_of
 from ..runs.find import glass_writer
 from ..runs.read_model import FoundModel
-from ..system.safetensors_files import Array
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import PATTERNS, word_pattern
 from .about import facts, history, openings
+from .weights import WeightType, page_weights
 
 LARGEST = 40_000_000  # parameters
 _FOLDER = Path(__file__).parent
@@ -48,11 +48,12 @@ def build_page(
     found: FoundModel,
     title: str,
     *,
-    weights: Literal["float16", "float32"] = "float16",
+    weights: WeightType | None = None,
     text_name: str | None = None,
 ) -> str:
-    """The page of a model as HTML. `weights` is the type in which the weights are stored;
-    `text_name` is what to call the text that the model has read, by default the name of its file.
+    """The page of a model as HTML. `weights` is the type in which the weights are stored, by
+    default the smallest that raises the loss by at most 0.1%; `text_name` is what to call the text
+    that the model has read, by default the name of its file.
 
     Raises:
         UserError: if the model is too large for a page, or its tokenizer is of a kind that the
@@ -84,22 +85,21 @@ def build_page(
 def page_model(
     found: FoundModel,
     title: str,
-    weights: Literal["float16", "float32"],
+    weights: WeightType | None = None,
     text_name: str | None = None,
 ) -> tuple[dict[str, Any], str]:
     """What the page knows of a model, and its weights in base64."""
-    packed, tensors = _packed(found, np.dtype(weights))
+    packed = page_weights(found, weights)
     writer = glass_writer(found)
 
     model = {
         "title": title,
         "parameters": found.glass.num_parameters,
+        "weights": {"bits": packed.bits, "cost": packed.cost},
         "facts": facts(found, text_name),
         "openings": openings(found),
         "history": history(found),
         "config": page_config(found.glass.config),
-        "tensors": tensors,
-        "dtype": weights,
         "tokenizer": page_tokenizer(found.tokenizer),
         "dialogue": page_dialogue(writer.dialogue),
         "firstToken": writer.first_token(),
@@ -107,7 +107,7 @@ def page_model(
         "usual": page_settings(writer.usual),
         "separators": np.flatnonzero(separators_of(found.tokenizer)).tolist(),
     }
-    return model, packed
+    return model, packed.content
 
 
 def page_config(config: GPTConfig) -> dict[str, Any]:
@@ -117,27 +117,6 @@ def page_config(config: GPTConfig) -> dict[str, Any]:
         "head_size": config.head_size,
         "kv_heads": config.kv_heads,
     }
-
-
-def _packed(found: FoundModel, dtype: np.dtype) -> tuple[str, list[tuple[str, list[int]]]]:
-    """All weights one after another in base64, and the name and shape of each."""
-    arrays = sorted(found.glass.weights.items())
-    if not all(_is_finite(array, dtype) for _, array in arrays):
-        problem = f"{found.folder} has weights that are not finite numbers in {dtype}"
-        if all(_is_finite(array, array.dtype) for _, array in arrays):
-            problem += "; store them with --weights float32"
-        raise UserError(problem)
-
-    little_endian = dtype.newbyteorder("<")
-    content = b"".join(array.astype(little_endian).tobytes() for _, array in arrays)
-    tensors = [(name, list(array.shape)) for name, array in arrays]
-    return base64.b64encode(content).decode(), tensors
-
-
-def _is_finite(array: Array, dtype: np.dtype) -> bool:
-    """Whether all numbers are finite in this type."""
-    with np.errstate(over="ignore"):
-        return bool(np.isfinite(array.astype(dtype)).all())
 
 
 def page_settings(usual: SampleConfig) -> dict[str, float]:

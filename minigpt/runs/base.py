@@ -1,7 +1,7 @@
 """The base: a small English model that comes with minigpt, in `data/base/` of a checkout and in
 `base/` of an installed package.
 
-It is a run of which only four files are left: how it is sampled, weights in float16, the tokenizer,
+It is a run of which only four files are left: how it is sampled, weights in 8 bits, the tokenizer,
 and a config without texts, which also holds the checksums of these two and its own.
 `data/base/pack.py` makes it.
 """

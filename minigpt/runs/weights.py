@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME
+from ..system.eight_bits import restored
 from ..system.json_objects import parse_object
 from ..system.safetensors_files import save_tensors
 
@@ -67,7 +68,8 @@ def load_weights(model: "nn.Module", path: Path) -> None:
 
     try:
         with safe_open(path, "pt") as file:
-            saved = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        saved = restored(stored)
     except FileNotFoundError:
         raise UserError(f"no such file: {path}", kind="not_found") from None
     except (SafetensorError, OSError, ValueError) as error:
@@ -87,7 +89,7 @@ def load_weights(model: "nn.Module", path: Path) -> None:
 
     with torch.no_grad():
         for name, tensor in own.items():
-            tensor.copy_(saved[name])
+            tensor.copy_(torch.as_tensor(saved[name]))
 
 
 def read_network(path: Path) -> str:

@@ -14,17 +14,18 @@ from safetensors.numpy import save_file
 
 from .. import UserError
 from .atomic import replace
+from .eight_bits import restored
 from .platforms import is_windows
 
 Array = NDArray[np.float32]
 
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1"}
 
 
 def read_weights(path: Path) -> dict[str, Array]:
-    """The tensors of a safetensors file as float32. Those stored in float32 are memory-mapped: read
-    from the disk when they are used. Windows would then not let a training replace the file: there
-    it is read at once. A missing or damaged file is refused."""
+    """The tensors of a safetensors file as float32, matrices in 8 bits too. Those stored in float32
+    are memory-mapped: read from the disk when they are used. Windows would then not let a training
+    replace the file: there it is read at once. A missing or damaged file is refused."""
     try:
         with safe_open(path, "np"):  # checks every name, type, shape and place
             pass
@@ -36,22 +37,29 @@ def read_weights(path: Path) -> dict[str, Array]:
         start = 8 + int.from_bytes(data[:8].tobytes(), "little")
         header = json.loads(data[8:start].tobytes())
         header.pop("__metadata__", None)
-        return {name: _weights(data[start:], **entry) for name, entry in header.items()}
+        stored = {name: _stored(data[start:], **entry) for name, entry in header.items()}
+        return {name: _as_float32(array) for name, array in restored(stored).items()}
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
     except (SafetensorError, OSError, ValueError, LookupError, TypeError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
 
 
-def _weights(
+def _stored(
     data: NDArray[np.uint8], dtype: str, shape: list[int], data_offsets: list[int]
-) -> Array:
+) -> NDArray[Any]:
+    """A tensor as the file has it; bfloat16, which numpy does not know, as uint16."""
     if dtype not in _TYPES:
         raise ValueError(f"weights of type {dtype}")
-    values = data[slice(*data_offsets)].view(_TYPES[dtype]).reshape(shape)
-    if dtype == "BF16":  # the upper half of a float32
-        values = (values.astype(np.uint32) << 16).view(np.float32)
-    return np.require(values, np.float32, "A")  # aligned, or numpy would be slow
+    return data[slice(*data_offsets)].view(_TYPES[dtype]).reshape(shape)
+
+
+def _as_float32(array: NDArray[Any]) -> Array:
+    if array.dtype == np.int8:
+        raise ValueError("weights of type I8 without scales")
+    if array.dtype == np.uint16:  # bfloat16, the upper half of a float32
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return np.require(array, np.float32, "A")  # aligned, or numpy would be slow
 
 
 def save_tensors(

@@ -1,8 +1,11 @@
 """Pages in Debian's Chromium, driven by playwright; `make test-page` installs both."""
 
+import base64
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,9 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.folder import JOURNAL, SAMPLES
 from minigpt.runs.read_model import FoundModel
+from minigpt.system.eight_bits import restored, rounded
 from minigpt.system.json_objects import lines_of
+from minigpt.system.safetensors_files import read_weights
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 
 from ..browser import new_context, two_frames
@@ -27,7 +32,7 @@ Open = Callable[..., Any]  # a page of a model, its file's name with what follow
 
 
 def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any) -> FoundModel:
-    """A model of this shape with wide random weights."""
+    """A model of this shape with wide random weights, as its page holds it."""
     config = GPTConfig(tokenizer.vocab_size, **shape)
     random, weights = np.random.default_rng(seed), {}
     for name, shape in named_shapes(config):
@@ -35,7 +40,25 @@ def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any
         wide = drawn * 1.5 / shape[-1] ** 0.5 if len(shape) == 2 else 1 + 0.2 * drawn
         weights[name] = wide.astype(np.float32)
     weights["token_embedding.weight"][tokenizer.end_of_text] = 0  # hardly ever drawn
-    return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+    return as_in_page(FoundModel(folder, NumpyGPT(config, weights), tokenizer))
+
+
+def as_in_page(found: FoundModel) -> FoundModel:
+    """The model whose weights are those that are stored in the page of a model, rounded to 8
+    bits."""
+    weights = {
+        name: array.astype(np.float32)
+        for name, array in restored(rounded(found.glass.weights)).items()
+    }
+    return replace(found, glass=NumpyGPT(found.glass.config, weights))
+
+
+def weights_in(page: str, folder: Path) -> dict[str, Any]:
+    """The weights that a page holds, read by the package."""
+    (content,) = re.findall(r'id="weights">([^<]*)</script>', page)
+    file = folder / "weights.safetensors"
+    file.write_bytes(base64.b64decode(content))
+    return read_weights(file)
 
 
 def write_samples(folder: Path, texts: dict[int, str]) -> None:
@@ -163,7 +186,11 @@ class Pages:
         key = (id(found), *sorted(settings.items()))
         if key not in self.built:
             file = self.folder / f"{len(self.built)}.html"
-            file.write_text(build_page(found, "test", **settings), encoding="utf-8")
+            page = build_page(found, "test", **settings)
+            stored = weights_in(page, self.folder)
+            for name, array in found.glass.weights.items():  # which tests compute with
+                np.testing.assert_array_equal(stored[name], array)
+            file.write_text(page, encoding="utf-8")
             self.built[key] = (found, file)
         return self.built[key][1]
 

@@ -23,7 +23,7 @@ CELL = f"{VIEW} .large [data-what=cell]"
 
 @pytest.fixture(scope="module")
 def opened(open_for_module: Open, found: FoundModel) -> Any:
-    return open_for_module(found, link=f"#prompt={PROMPT}&seed=7", weights="float32")
+    return open_for_module(found, link=f"#prompt={PROMPT}&seed=7")
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_head_that_looks_everywhere_alike_paints_nothing_strongly(
 ) -> None:
     found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **SHAPE)
     found.glass.weights["blocks.0.attention.W_query.weight"][:] = 0  # all scores are 0
-    page = open_page(found, link=f"#prompt={'abc ' * 10}", weights="float32")
+    page = open_page(found, link=f"#prompt={'abc ' * 10}")
     until_read(page)
     open_view(page, "attention")
     until(page, f"document.querySelector('{VIEW} .head-row button') !== null")
@@ -140,8 +140,8 @@ def test_arcs_end_at_their_tokens_where_the_text_wraps_and_is_scrolled(
     shape = SHAPE | {"context_length": 600}
     found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **shape)
     for layer in (0, 1):  # so that some tokens of many are looked at more than the others
-        found.glass.weights[f"blocks.{layer}.attention.query_norm.weight"][:] *= 9
-    page = open_page(found, link=f"#prompt={'abca bcab ' * 55}", weights="float32", width=800)
+        found.glass.weights[f"blocks.{layer}.attention.query_norm.weight"][:] *= 8
+    page = open_page(found, link=f"#prompt={'abca bcab ' * 55}", width=800)
     until_read(page)
     open_view(page, "attention")
     until(page, f"document.querySelector('{VIEW} .head-row button') !== null")

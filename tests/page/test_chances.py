@@ -40,7 +40,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
 @pytest.fixture
 def page(open_page: Open, found: FoundModel) -> Any:
     link = f"#prompt={PROMPT}&temperature=0.5&seed=7&maxNewTokens=6"
-    page = open_page(found, link=link, weights="float32")
+    page = open_page(found, link=link)
     until_drawn(page)
     open_view(page, "draw")
     return page
@@ -73,7 +73,7 @@ def test_tokens_are_drawn_as_the_run_says_until_something_else_is_chosen(
     """At temperature 0 or 1 repeated passages are penalised only if somebody has set that."""
     usual = SampleConfig(temperature=0.0, top_k=9, dry_multiplier=2.0, dry_allowed_length=1)
     own = replace(found, usual=usual)
-    page = open_page(own, link=f"#prompt={PROMPT}", weights="float32")
+    page = open_page(own, link=f"#prompt={PROMPT}")
     until_drawn(page)
     assert settings(page, "temperature", "topK", "dryMultiplier", "dryBase") == [0, 9, 2, 1.75]
 

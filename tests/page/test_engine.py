@@ -26,7 +26,7 @@ CRLF_AND_QUOTES = "“one 'two\r\n\r\nthree\" \u0645\u0631\u062d\u0628\u0627 日
 def test_logits_are_those_of_the_glass_engine(name: str, open_page: Open, tmp_path: Path) -> None:
     fields: dict[str, Any] = {"num_layers": 3, "context_length": 80} | CONFIGS[name]
     found = random_found(byte_pairs(), tmp_path, **fields)
-    page = open_page(found, weights="float32")
+    page = open_page(found)
     ids = np.random.default_rng(1).integers(found.tokenizer.vocab_size, size=70)
     rows = page.evaluate(
         "ids => minigpt.logits(ids).then(all => all.map(r => [...r]))", ids.tolist()
@@ -39,7 +39,7 @@ def test_200_greedy_tokens_are_equal(architecture: str, open_page: Open, tmp_pat
     """The context is shorter than that: the window moves as in the package."""
     shape = {"architecture": architecture, "emb_dim": 32, "num_heads": 2, "context_length": 60}
     found = random_found(byte_pairs(), tmp_path, seed=2, num_layers=2, **shape)
-    page = open_page(found, weights="float32")
+    page = open_page(found)
     writer = Writer(found.glass, found.tokenizer)
     for prompt, penalty, count in (PROMPT, 1.0, 200), ("", 1.3, 60), (PROMPT, 0.8, 60):
         settings = {"temperature": 0, "maxNewTokens": count, "repetitionPenalty": penalty}
@@ -53,7 +53,7 @@ def test_a_token_is_explained_as_in_python(name: str, open_page: Open, tmp_path:
     """Of a text longer than the context too: its window is the last tokens before the place."""
     fields: dict[str, Any] = {"num_layers": 2, "context_length": 20} | CONFIGS[name]
     found = random_found(byte_pairs(), tmp_path, **fields)
-    page = open_page(found, weights="float32")
+    page = open_page(found)
     writer = Writer(found.glass, found.tokenizer)
     text = "The crow asked the fox for bread, and the fox asked the mill."
     last = len(found.tokenizer.encode(text)) - 1

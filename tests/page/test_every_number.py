@@ -227,7 +227,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("seed", range(SEQUENCES // len(SHAPES)))
 def test_every_number_in_sight_is_the_models(open_page: Open, found: FoundModel, seed: int) -> None:
-    page = open_page(found, link="#maxNewTokens=20", weights="float32", is_new=True)
+    page = open_page(found, link="#maxNewTokens=20", is_new=True)
     person = Person(page, seed)
     seen: set[str] = set()
     try:

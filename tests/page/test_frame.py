@@ -98,6 +98,7 @@ def test_the_sizes_of_the_model_are_behind_a_button_each_in_a_statement(page: An
     page.get_by_role("button", name="About this model").focus()
     page.keyboard.press("Enter")
     statements = page.locator("#about li").all_inner_texts()
+    assert any(re.search(r"rounded to 8 bits.* loss by 0 %", line) for line in statements)
     assert any(re.search(r"vocabulary has 320 tokens", line) for line in statements)
     assert any(re.search(r"at most the last 64 tokens", line) for line in statements)
     page.keyboard.press("Escape")

@@ -48,7 +48,7 @@ def built(folder: Path) -> FoundModel:
 
 
 def test_heads_get_the_names_of_what_they_do(open_page: Open, tmp_path: Path) -> None:
-    page = open_page(built(tmp_path), link="#prompt=abcdabcd", weights="float32")
+    page = open_page(built(tmp_path), link="#prompt=abcdabcd")
     open_view(page, "attention")
     page.click("#panel-attention summary")
     page.wait_for_selector("#panel-attention .heads [title*='induction']")

@@ -8,7 +8,7 @@ import pytest
 from minigpt.runs.find import find_model, glass_writer
 
 from ..conftest import move_into, train_tiny
-from .conftest import Open, open_view, until_read
+from .conftest import Open, as_in_page, open_view, until_read
 from .facts import check_facts
 
 pytestmark = pytest.mark.page
@@ -28,8 +28,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_of_a_step_is_of_the_model_as_it_was_then(
     open_page: Open, run: Path, name: str
 ) -> None:
-    found = find_model(f"{run}{name}")
-    page = open_page(found, link=LINK, weights="float32")
+    found = as_in_page(find_model(f"{run}{name}"))
+    page = open_page(found, link=LINK)
     until_read(page)
 
     now = page.evaluate("minigpt.now()")

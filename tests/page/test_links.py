@@ -40,7 +40,7 @@ CLIPBOARD = "navigator.clipboard.readText()"
 
 @pytest.fixture
 def page(open_page: Open, found: FoundModel) -> Any:
-    page = open_page(found, link=link(maxNewTokens=90, off="1.2"), weights="float32")
+    page = open_page(found, link=link(maxNewTokens=90, off="1.2"))
     until_read(page)
     return page
 
@@ -68,7 +68,7 @@ def test_a_link_opens_exactly_this(page: Any, open_page: Open, found: FoundModel
     until(page, "document.querySelector('#status').textContent.includes('Copied')")
     copied = page.evaluate(CLIPBOARD)
     assert copied.startswith("#prompt=")  # nothing of this machine
-    other = open_page(found, link=copied, weights="float32")
+    other = open_page(found, link=copied)
     assert settled(other) == seen
     page.evaluate("link => location.hash = link", link(prompt="Once", seed=3))
     until(page, "minigpt.text() === 'Once'")
@@ -188,7 +188,7 @@ def test_a_tab_that_is_put_to_sleep_goes_on_where_it_was(
         Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
     }"""
-    page = open_page(found, link=link(maxNewTokens=900), weights="float32")
+    page = open_page(found, link=link(maxNewTokens=900))
     until_read(page)
     whole = write(page)
     press(page, "Undo")

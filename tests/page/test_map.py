@@ -18,7 +18,7 @@ pytestmark = pytest.mark.page
 
 @pytest.fixture
 def page(open_page: Open, found: FoundModel) -> Any:
-    page = open_page(found, link=f"#prompt={PROMPT}", weights="float32")
+    page = open_page(found, link=f"#prompt={PROMPT}")
     until_drawn(page)
     return page
 
@@ -157,7 +157,7 @@ def test_feed_forward_shows_the_units_that_fire_most_and_where_else(
     open_page: Open, found: FoundModel, tmp_path: Path, ids: list[int], architecture: str
 ) -> None:
     model = random_found(found.tokenizer, tmp_path, architecture=architecture, **SHAPE)
-    page = open_page(model, link=f"#prompt={PROMPT}", weights="float32")
+    page = open_page(model, link=f"#prompt={PROMPT}")
     choose(page, 9)
     open_view(page, "feedForward")
     page.select_option("#panel-feedForward select", label="2")
@@ -244,7 +244,7 @@ def test_with_an_empty_text_each_view_is_about_its_beginning(
     open_page: Open, tmp_path: Path
 ) -> None:
     model = random_found(make_tokenizer("char", None, ["abc"]), tmp_path, **SHAPE)
-    page = open_page(model, link="#prompt=", weights="float32")
+    page = open_page(model, link="#prompt=")
     until_drawn(page)
     ids = [model.tokenizer.end_of_text]  # what an empty beginning stands for in this model
     for view in ("draw", "vectors", "feedForward", "layers", "heads"):

@@ -55,7 +55,7 @@ CARET = "[document.activeElement.id, document.querySelector('#text').selectionSt
 @pytest.fixture
 def page(open_page: Open, found: FoundModel) -> Any:
     link = f"#prompt={PROMPT}&temperature=0.5&seed=7&maxNewTokens=12"
-    page = open_page(found, link=link, weights="float32")
+    page = open_page(found, link=link)
     until_read(page)
     return page
 

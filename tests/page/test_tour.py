@@ -59,7 +59,7 @@ def press_on(page: Any, selector: str) -> None:
 
 
 def test_the_tour_is_done_by_the_keyboard_alone(open_page: Open, found: FoundModel) -> None:
-    page = open_page(found, link=PROMPT, weights="float32")
+    page = open_page(found, link=PROMPT)
     press_on(page, "#begin-tour")
     wait_for_title(page, "Guess the next word")
     assert page.evaluate("document.documentElement.dataset.tour") == "guess"
@@ -84,7 +84,7 @@ def test_the_tour_is_done_with_a_finger_and_the_example_stays_in_sight(
     open_page: Open, found: FoundModel
 ) -> None:
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    page = open_page(found, link=PROMPT, weights="float32", context=phone)
+    page = open_page(found, link=PROMPT, context=phone)
     page.locator("#begin-tour").tap()
     wait_for_title(page, "Guess the next word")
     page.locator(".guess").first.tap()
@@ -121,7 +121,7 @@ def check_switched_off(page: Any, found: FoundModel) -> None:
 def test_a_sure_and_right_guess_costs_the_bits_that_it_says(
     open_page: Open, found: FoundModel
 ) -> None:
-    page = open_page(found, link=PROMPT, weights="float32")
+    page = open_page(found, link=PROMPT)
     page.click("#begin-tour")
     wait_for_title(page, "Guess the next word")
     page.locator("#tour-sure").fill("80")

@@ -21,9 +21,7 @@ VIEW = "#panel-why"
 
 @pytest.fixture(scope="module")
 def opened(open_for_module: Open, found: FoundModel) -> Iterator[Any]:
-    page = open_for_module(
-        found, link=f"#prompt={PROMPT}&temperature=0.5&seed=7", weights="float32"
-    )
+    page = open_for_module(found, link=f"#prompt={PROMPT}&temperature=0.5&seed=7")
     yield page
 
 
@@ -136,7 +134,7 @@ def test_the_first_token_is_not_explained_and_a_short_text_is(
     open_page: Open, tmp_path: Path
 ) -> None:
     found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **SHAPE)
-    page = open_page(found, link="#prompt=a", weights="float32")
+    page = open_page(found, link="#prompt=a")
     until_read(page)
     open_view(page, "why")
     until(page, f"document.querySelector('{VIEW} [data-what=logit]') !== null")
@@ -182,7 +180,7 @@ def test_a_text_longer_than_the_context_is_explained_within_its_window(
     shape = SHAPE | {"context_length": 16}
     found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **shape)
     text = "abca bcab acb bca cab acbb cab bca c"
-    page = open_page(found, link=f"#prompt={text}", weights="float32")
+    page = open_page(found, link=f"#prompt={text}")
     until_read(page)
     ids = found.tokenizer.encode(text)
     starts = windows(len(ids), 16)
@@ -208,7 +206,7 @@ def windows(n: int, size: int) -> list[int]:
 
 
 def test_an_empty_text_has_a_sentence_and_no_square(open_page: Open, found: FoundModel) -> None:
-    page = open_page(found, link="#prompt=", weights="float32")
+    page = open_page(found, link="#prompt=")
     page.fill("#text", "")
     until_read(page)
     open_view(page, "attention")

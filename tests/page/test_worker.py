@@ -141,7 +141,7 @@ def test_tokens_that_the_training_text_cannot_have_had_are_never_written(
 ) -> None:
     """However unlikely the others are."""
     worker = Worker(tmp_path)
-    model, weights = page_model(found, "test", "float32")
+    model, weights = page_model(found, "test")
     forbidden = [*range(10, VOCAB)]
     worker.ask("open", model | {"forbidden": forbidden}, weights)
     told = worker.told("write", {"ids": [1]}, 60, {"temperature": 2, "seed": 3}, [])

@@ -31,7 +31,7 @@ TEXT = "minigpt.text()"
 
 @pytest.fixture
 def page(open_page: Open, found: FoundModel) -> Any:
-    page = open_page(found, link=link(maxNewTokens=12), weights="float32")
+    page = open_page(found, link=link(maxNewTokens=12))
     until_read(page)
     return page
 
@@ -95,7 +95,7 @@ def test_write_from_here_replaces_what_follows_the_chosen_token(page: Any) -> No
 def test_stop_acts_at_once_and_the_focus_stays_on_a_button_that_goes_on(
     open_page: Open, found: FoundModel
 ) -> None:
-    page = open_page(found, link=link(maxNewTokens=2000), weights="float32")
+    page = open_page(found, link=link(maxNewTokens=2000))
     page.get_by_role("button", name="Write", exact=True).click()
     until(page, f"minigpt.text().length > {len(PROMPT)}")
     page.get_by_role("button", name="Stop").click()
@@ -116,7 +116,7 @@ def test_what_is_done_while_it_writes_never_hangs(
     act: str, open_page: Open, found: FoundModel
 ) -> None:
     """Sooner and later: afterwards it is not writing any more, or it is and ends."""
-    page = open_page(found, link=link(maxNewTokens=150), weights="float32")
+    page = open_page(found, link=link(maxNewTokens=150))
     length = page.evaluate("minigpt.now().ids.length")
     for turn in (0, 1, 5, 60):
         page.get_by_role("button", name="Write", exact=True).click()
@@ -148,7 +148,7 @@ def test_what_is_done_while_it_writes_never_hangs(
 def test_a_text_typed_while_it_writes_goes_on_from_what_was_seen(
     open_page: Open, found: FoundModel
 ) -> None:
-    page = open_page(found, link=link(maxNewTokens=1500), weights="float32")
+    page = open_page(found, link=link(maxNewTokens=1500))
     page.get_by_role("button", name="Write", exact=True).click()
     until(page, "minigpt.text().length > 100")
     page.focus("#text")
@@ -168,7 +168,7 @@ def test_a_model_that_has_ended_says_so_and_write_begins_a_new_text(
     end = found.tokenizer.end_of_text
     embedding = found.glass.weights["token_embedding.weight"]
     embedding[end] = 0.5 * embedding[found.tokenizer.encode("a")[0]]
-    page = open_page(found, link="#prompt=ab&temperature=2&maxNewTokens=2000", weights="float32")
+    page = open_page(found, link="#prompt=ab&temperature=2&maxNewTokens=2000")
     page.evaluate("document.querySelector('#settings').open = true")
     for seed in range(20):
         page.fill("#set-seed", str(seed))
@@ -189,7 +189,7 @@ def test_a_model_that_has_ended_says_so_and_write_begins_a_new_text(
 def test_heads_that_are_off_are_off_for_all_writing_until_they_are_on_again(
     open_page: Open, found: FoundModel
 ) -> None:
-    page = open_page(found, link=link(maxNewTokens=20, off="0.1 1.2"), weights="float32")
+    page = open_page(found, link=link(maxNewTokens=20, off="0.1 1.2"))
     until_read(page)
     assert "Heads off: 2 of 6 (1.2, 2.3)" in page.inner_text("#heads-off")
     expected = page.evaluate(
@@ -207,9 +207,7 @@ def test_heads_that_are_off_are_off_for_all_writing_until_they_are_on_again(
 def test_a_long_prompt_is_written_on_as_in_the_package(open_page: Open, found: FoundModel) -> None:
     """More than the context, and longer than the window that moves."""
     prompt = " ".join(["the cat eats dates"] * 20)
-    page = open_page(
-        found, link=link(prompt=prompt, temperature=0, maxNewTokens=90), weights="float32"
-    )
+    page = open_page(found, link=link(prompt=prompt, temperature=0, maxNewTokens=90))
     writer = Writer(found.glass, found.tokenizer)
     assert write(page) == writer.generate(prompt, temperature=0, max_new_tokens=90)
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from minigpt.recipe.report import reasons_of_shape
 
 from minigpt.recipe.machine import Speed
 from minigpt.recipe.plan import Planned
-from minigpt.recipe.report import reasons_of_shape
 from minigpt.recipe.text_stats import TextStats
 
 from .test_plan import LAPTOP, MEGABYTE, planned, speeds, texts, times

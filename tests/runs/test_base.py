@@ -17,6 +17,7 @@ from minigpt.runs.base import bytes_read, read_base
 from minigpt.runs.folder import CONFIG, GENERATION, PLAN, TOKENIZER, WEIGHTS
 from minigpt.runs.read_model import load_run
 from minigpt.runs.weights import read_best
+from minigpt.system.eight_bits import restored, rounded
 
 from ..conftest import train_tiny
 
@@ -24,17 +25,19 @@ PACK = Path(__file__).parents[2] / "data/base/pack.py"
 FILES = {CONFIG, GENERATION, TOKENIZER, WEIGHTS}
 
 
-def test_the_base_is_its_run_in_float16(tiny_run: Path, tiny_base: Path) -> None:
+def test_the_base_is_its_run_in_8_bits(tiny_run: Path, tiny_base: Path) -> None:
     stored = load_file(tiny_base / WEIGHTS)
     run = load_run(tiny_run)
+    expected = restored(rounded(run.glass.weights))
     found = read_base()
 
-    assert {array.dtype for array in stored.values()} == {np.dtype(np.float16)}
+    assert {array.dtype.name for array in stored.values()} == {"int8", "float16"}
     assert found.glass.config == run.glass.config
     assert found.tokenizer.encode("the fox said") == run.tokenizer.encode("the fox said")
     for name, array in found.glass.weights.items():
         assert array.dtype == np.float32
-        np.testing.assert_array_equal(array, run.glass.weights[name].astype(np.float16))
+        np.testing.assert_array_equal(array, expected[name])
+        np.testing.assert_allclose(array, run.glass.weights[name], atol=0.01)
 
 
 def test_nothing_in_it_tells_of_its_texts_or_their_place(tiny_run: Path, tiny_base: Path) -> None:
@@ -88,16 +91,16 @@ def test_a_base_with_a_damaged_config_is_refused(tiny_base: Path, content: str) 
         read_base()
 
 
-def test_what_is_too_large_or_no_gpt_or_does_not_fit_into_float16_is_not_made_a_base(
+def test_what_is_too_large_or_no_gpt_or_does_not_fit_into_8_bits_is_not_made_a_base(
     tiny_run: Path, tiny_base: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {file: file.read_bytes() for file in tiny_base.iterdir()}
     steep = train_tiny(steps=1, num_evals=1)
     weights = load_run(steep).glass.weights
-    changed = {name: np.where(array == array.max(), 1e5, array) for name, array in weights.items()}
+    changed = {name: np.where(array == array.max(), 1e8, array) for name, array in weights.items()}
     minigpt.system.safetensors_files.save_tensors(changed, steep / WEIGHTS, {})
 
-    with pytest.raises(UserError, match="not finite numbers in float16"):
+    with pytest.raises(UserError, match="not finite numbers in 8 bits"):
         write_base(steep, tiny_base)
     with pytest.raises(UserError, match="is not a run"):
         write_base(workplace, tiny_base)

@@ -4,6 +4,7 @@ import { button, byId, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { chooseTheme, followTheme, makeThemeButton } from "../../web/theme.js";
 import { bytesOf, durationOf } from "../../web/units.js";
+import { percent } from "../basics/numbers.js";
 import { model } from "../core/client.js";
 import { changed, state } from "../core/state.js";
 
@@ -35,12 +36,15 @@ function hello() {
 
 /** The button that opens the model's sizes, each with what it means. */
 function makeAbout() {
-  const { config, parameters, facts } = model;
+  const { config, parameters, weights, facts } = model;
   const count = (n) => h("b", {}, number(n));
   const heading = h("h2", { id: "about-title" }, string("header.about"));
 
   const statements = [
     say("header.parameters", { count: count(parameters) }),
+    ...(weights.bits === 32
+      ? []
+      : [say("header.rounded", { bits: String(weights.bits), cost: percent(weights.cost) })]),
     say(config.num_layers === 1 ? "header.layer" : "header.layers", { count: count(config.num_layers) }),
     say(config.num_heads === 1 ? "header.head" : "header.heads", { count: count(config.num_heads) }),
     say("header.vocabulary", { count: count(config.vocab_size) }),
