@@ -54,6 +54,7 @@ class Journal:
         self._lock = contextlib.ExitStack()
         self._state: dict[str, Any] = {}
         self._written: dict[str, Any] = {}  # the state that the file holds
+        self._phase_since = time.monotonic()
         self._rows = b""  # of samples.jsonl, which could not be written yet
         self._writing = threading.RLock()
         self._is_closing = threading.Event()
@@ -77,6 +78,7 @@ class Journal:
             "share": None,
             "seconds_left": None,
             "slept": 0.0,
+            "took": {},
             "fingerprint": None,
             "goes_on_from": facts.goes_on_from,
             **{name: before.get(name) for name in _KEPT},
@@ -113,12 +115,23 @@ class Journal:
                 return
             is_new = phase is not None and phase != self._state["phase"]
             if is_new:
+                self._note_seconds()
                 self._state |= {"phase": phase, "share": None}
             if "seconds" in more or "seconds_left" in more:
                 self._state["time"] = time.time()
             self._state |= more
             if is_new:
                 self._write()
+
+    def _note_seconds(self) -> None:
+        """The phase until now is over, and took so many seconds, or so many more."""
+        before = self._phase_since
+        self._phase_since = time.monotonic()
+        phase = self._state["phase"]
+        if phase is not None:
+            took = self._state["took"]
+            seconds = took.get(phase, 0.0) + self._phase_since - before
+            self._state["took"] = took | {phase: round(seconds, 2)}
 
     def end(self, how: str) -> None:
         """Say how the training ended: "finished", "interrupted", or "stopped" if by `stop`."""

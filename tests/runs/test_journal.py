@@ -90,6 +90,25 @@ def test_a_training_tells_its_phases_and_how_it_ended(
     assert state_of(parts).state == "done"
 
 
+def test_how_long_each_phase_takes_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("minigpt.runs.journal.time.monotonic", lambda: now)
+    with Journal(tmp_path) as journal:
+        for phase, seconds in (
+            ("reading", 0.4),
+            ("planning", 2.0),
+            ("training", 1.0),
+            ("evaluating", 0.5),
+            ("training", 3.0),
+        ):
+            journal.tell(phase)
+            journal.tell(phase, share=0.5)
+            now += seconds
+        journal.tell("saving")
+        took = said(tmp_path)["took"]
+    assert took == {"reading": 0.4, "planning": 2.0, "training": 4.0, "evaluating": 0.5}
+
+
 def test_a_training_holds_the_lock_of_its_run_and_waits_a_second_for_who_looks(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
