@@ -22,6 +22,8 @@
 # make docs: writes docs/api/, a reference of the package; a warning is an error.
 # make lock: renews constraints.txt, the versions that all of these install.
 # make bench, make bench-page: the measurements behind the figures of README and docs.
+# make bench-gpu TEXTS=FOLDER: those of a GPU, in about twelve minutes, the most important first; with
+#   COPY=FOLDER they are kept there too. The folder has tinyshakespeare as shakespeare.txt.
 # The first call of any of them makes .venv and installs what is needed.
 
 PYTHON ?= python3
@@ -35,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 KINDS := long distributed kill fuzz systems gpu loggers serve lens llama notebooks types figures
 
 .PHONY: demo test $(addprefix test-,rest $(KINDS) wheel browser page studio lowest) dist chromium \
-	docs lock bench bench-page clean
+	docs lock bench bench-page bench-gpu clean
 
 define NEXT
 
@@ -162,6 +164,12 @@ bench: .venv/dev
 
 bench-page: chromium .venv/dev
 	$(BIN)/python benchmarks/page.py
+
+# By the environment here or, where there is none, by a Python that has all that is needed: a machine
+# with a GPU may be lent for minutes, and reach nothing.
+bench-gpu:
+	$(or $(wildcard $(BIN)/python),$(PYTHON)) benchmarks/results.py --measure gpu --texts $(TEXTS) \
+		$(if $(COPY),--copy $(COPY))
 
 clean:
 	rm -rf .venv docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info node_modules

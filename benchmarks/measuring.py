@@ -93,11 +93,33 @@ def best_evaluation(run_folder: Path) -> dict[str, Any]:
     return min(rows, key=lambda row: row["val_bits_per_byte"])
 
 
-def benchmark(name: str, *options: str) -> Any:
-    """Run another benchmark, and read the figures that it leaves."""
+def losses(run_folder: Path) -> dict[str, str]:
+    """The figures of a finished run."""
+    best = best_evaluation(run_folder)
+    last = read_metrics(run_folder / METRICS)[-1]
+    return {
+        "bits per byte": f"{best['val_bits_per_byte']:.2f}",
+        "nats a token": f"{best['val_loss']:.3f}",
+        "steps": f"{last['step']:,}",
+    }
+
+
+def shown_lines(ran: Ran) -> str:
+    """The lines of a training's report that tell most: the plan, two evaluations, the result."""
+    lines = ran.err.replace("\r", "\n").splitlines()
+    plan = [line for line in lines if re.match(r"  (text|begins|model|training) ", line)]
+    steps = [line for line in lines if line.startswith("step ")]
+    done = [line for line in lines if line.startswith("done in")]
+    counted = [line for line in lines if line.startswith("counting ")]
+    return "\n".join([*plan, steps[0], steps[-1], *done, ran.out.strip(), *counted])
+
+
+def benchmark(name: str, *options: str, leaves: str | None = None) -> Any:
+    """Run another benchmark, and read the figures that it leaves in a file of its name, or of
+    another."""
     program = [sys.executable, str(ROOT / f"benchmarks/{name}.py"), *options]
     subprocess.run(program, check=True)
-    return json.loads((MADE / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((MADE / f"{leaves or name}.json").read_text(encoding="utf-8"))
 
 
 def quoted(text: str) -> str:

@@ -10,37 +10,70 @@ this repository, and is left out of `all`:
 
 python benchmarks/results.py --measure tuning voice --judge FOLDER [--rows prose-100] [--seeds 1]
 python benchmarks/results.py --measure names copied kinds --corpus FILE --validation FILE
+
+So is what is measured on a GPU, which results_of_gpu.py describes: `make bench-gpu TEXTS=FOLDER`.
 """
 
 import argparse
+import json
 import math
 import os
 import re
 import shutil
 import statistics
+import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lesson import lesson
-from measuring import MADE, Ran, benchmark, best_evaluation, measured, quoted, run, workplace
+from measuring import (
+    MADE,
+    benchmark,
+    best_evaluation,
+    losses,
+    measured,
+    quoted,
+    run,
+    shown_lines,
+    workplace,
+)
 from results_of_base import OF_THE_BASE
-from results_pages import Section, read, store, write_pages
-
-from minigpt.runs.folder import METRICS, read_metrics
+from results_of_gpu import BESIDE_A_GPU, ON_A_GPU, add_options
+from results_pages import STORED, Section, read, store, write_pages
 
 
 def main() -> None:
     """Measure what is asked for; write all pages."""
     given = arguments()
     sections = read()
-    measurements = MEASUREMENTS | OF_THE_BASE
+    measurements = MEASUREMENTS | OF_THE_BASE | BESIDE_A_GPU | ON_A_GPU
     for name in names_to_measure(given):
         print(f"measuring: {name}", flush=True)
-        for section in measurements[name](given):
-            sections = store(sections, section)
-    write_pages(sections)
+        try:
+            for section in measurements[name](given):
+                sections = kept(section, sections, given)
+        except (SystemExit, subprocess.CalledProcessError) as problem:
+            if (
+                name not in ON_A_GPU
+            ):  # where the time is short: the others are measured all the same
+                raise
+            print(f"not measured: {name}: {problem}", flush=True)
+    if not given.tiny:
+        write_pages(sections)
+
+
+def kept(section: Section, sections: list[Section], given: argparse.Namespace) -> list[Section]:
+    """The sections with one that was measured just now, in docs/results.json too."""
+    if given.tiny:
+        print(json.dumps(asdict(section), indent=2), flush=True)
+        return sections
+    sections = store(sections, section)
+    if given.copy is not None:
+        shutil.copy(STORED, given.copy)
+    return sections
 
 
 def arguments() -> argparse.Namespace:
@@ -48,8 +81,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = [*MEASUREMENTS, *OF_THE_BASE]
-    parser.add_argument("--measure", nargs="+", choices=["all", *names], default=[])
+    names = [*MEASUREMENTS, *OF_THE_BASE, *BESIDE_A_GPU, *ON_A_GPU]
+    parser.add_argument("--measure", nargs="+", choices=["all", "gpu", *names], default=[])
     parser.add_argument("--nanogpt", type=Path, metavar="FOLDER", help="a checkout of nanoGPT")
     parser.add_argument("--shakespeare", type=Path, metavar="FILE", help="tinyshakespeare")
 
@@ -61,13 +94,15 @@ def arguments() -> argparse.Namespace:
     base.add_argument("--validation", type=Path, metavar="FILE", help="and was validated on")
     base.add_argument("--rows", nargs="+", help="of tuning.py")
     base.add_argument("--seeds", help="of tuning.py")
+    add_options(parser)
     return parser.parse_args()
 
 
 def names_to_measure(given: argparse.Namespace) -> list[str]:
     """The measurements in order, and an error if a file for one is missing."""
     names = [name for name in MEASUREMENTS if name in given.measure or "all" in given.measure]
-    names += [name for name in OF_THE_BASE if name in given.measure]
+    names += [name for name in OF_THE_BASE | BESIDE_A_GPU if name in given.measure]
+    names += [name for name in ON_A_GPU if name in given.measure or "gpu" in given.measure]
     for name in names:
         for option in NEEDS.get(name, ()):
             if getattr(given, option) is None:
@@ -76,17 +111,6 @@ def names_to_measure(given: argparse.Namespace) -> list[str]:
 
 
 # Measuring
-
-
-def losses(run_folder: Path) -> dict[str, str]:
-    """The figures of a finished run."""
-    best = best_evaluation(run_folder)
-    last = read_metrics(run_folder / METRICS)[-1]
-    return {
-        "bits per byte": f"{best['val_bits_per_byte']:.2f}",
-        "nats a token": f"{best['val_loss']:.3f}",
-        "steps": f"{last['step']:,}",
-    }
 
 
 def counting(report: str) -> dict[str, str]:
@@ -136,16 +160,6 @@ def tales(given: argparse.Namespace) -> Iterator[Section]:
 
         # --measure names looks at this run.
         shutil.copytree(Path(folder, "runs/tales"), MADE / "tales", dirs_exist_ok=True)
-
-
-def shown_lines(ran: Ran) -> str:
-    """The lines of a training's report that tell most: the plan, two evaluations, the result."""
-    lines = ran.err.replace("\r", "\n").splitlines()
-    plan = [line for line in lines if re.match(r"  (text|begins|model|training) ", line)]
-    steps = [line for line in lines if line.startswith("step ")]
-    done = [line for line in lines if line.startswith("done in")]
-    counted = [line for line in lines if line.startswith("counting ")]
-    return "\n".join([*plan, steps[0], steps[-1], *done, ran.out.strip(), *counted])
 
 
 def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
@@ -258,6 +272,7 @@ MEASUREMENTS: dict[str, Callable[[argparse.Namespace], Iterator[Section]]] = {
 NEEDS = {  # options without which something cannot be measured
     "shakespeare": ("shakespeare",),
     "nanogpt": ("shakespeare", "nanogpt"),
+    **dict.fromkeys(BESIDE_A_GPU | ON_A_GPU, ("texts",)),
     "voice": ("judge",),
     "copied": ("corpus", "validation"),
     "kinds": ("corpus", "validation"),
