@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from minigpt.recipe.report import reasons_of_shape
 
 from minigpt.recipe.machine import Speed
 from minigpt.recipe.plan import Planned
 from minigpt.recipe.text_stats import TextStats
+from minigpt.recipe.told_at_start import reasons_of_shape
 
 from .test_plan import LAPTOP, MEGABYTE, planned, speeds, texts, times
 
