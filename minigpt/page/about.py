@@ -9,6 +9,7 @@ from .. import UserError
 from ..config import TextConfig
 from ..data.dialogue import Dialogue
 from ..data.readers.document import Turn, title
+from ..generation.beginnings import opening_of
 from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer
@@ -22,8 +23,7 @@ from ..tokenizer import Tokenizer
 OPENINGS = 3
 MOST_EVALUATIONS = 120  # that a page holds
 LONGEST_SAMPLE = 500  # characters of each
-_WORDS = 4  # of an opening
-_SHORTEST = 8  # characters of an opening
+_SHORTEST = 8  # characters of a turn
 _LONGEST = 36
 _TO_WRITE = 60  # tokens of a text, where there are no samples to take openings from
 _TRIES = 4  # such texts
@@ -168,7 +168,7 @@ def _openings_in(texts: list[str], tokenizer: Tokenizer) -> list[str]:
     words, which are few tokens, without marks such as quotation marks that may be left open."""
     found: list[str] = []
     for text in texts:
-        found += filter(None, map(_opening_of, _SENTENCE_ENDS.split(text)))
+        found += filter(None, map(opening_of, _SENTENCE_ENDS.split(text)))
 
     def oddity(opening: str) -> tuple[bool, bool]:
         try:
@@ -182,17 +182,3 @@ def _openings_in(texts: list[str], tokenizer: Tokenizer) -> list[str]:
     for opening in sorted(found, key=oddity):  # keeps the order otherwise
         by_first_word.setdefault(opening.split()[0], opening)
     return list(by_first_word.values())
-
-
-def _opening_of(sentence: str) -> str | None:
-    """The first words of a sentence; None if it is too short, or begins in its middle."""
-    sentence = sentence.strip()
-    words = sentence.split()
-    opening = " ".join(words[:_WORDS]).rstrip(",;:-–—")
-    if len(words) == 1 and words[0].lower() == words[0].upper():  # a script without spaces
-        opening = sentence[:_SHORTEST]
-
-    begins = opening.lstrip("\"'“‘«「")[:1]
-    is_sentence = begins.isalpha() and begins == begins.upper()
-    is_long_enough = _SHORTEST <= len(opening) <= _LONGEST and len(opening) + 4 <= len(sentence)
-    return opening if is_sentence and is_long_enough and "\ufffd" not in opening else None

@@ -3,7 +3,6 @@ journal. Whoever reads them sees the model learn.
 """
 
 import re
-import textwrap
 import time
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from .. import UserError
 from ..config import GPT_NAME, PLAIN, SampleConfig
 from ..data.batches import Dataset
+from ..generation.beginnings import first_words
 from ..generation.torch_gpt import network_name
 from ..generation.writer import Writer
 from ..measure.copied import writer_of
@@ -22,6 +22,7 @@ from ..training.messages import say_text_of_a_model
 
 _TOKENS_OF_EVALUATION = 80
 _TOKENS = 60  # of each other text
+_TOKENS_LOOKED_AT = 10_000  # of the training text, for the first sentence
 # The time from one of these texts to the next is the longest of three:
 _SECONDS_BETWEEN = 3.0
 _SHARE_BETWEEN = 1 / 50  # of the time so far, so that a long training writes few texts
@@ -39,8 +40,8 @@ class Samples:
 
     - `step`, `seconds`: when it was written
     - `is_evaluation`: whether by the weights that were evaluated then
-    - `beginning`, `text`: what the text begins with, and all of it. All have the same seed. Those
-      that are not of an evaluation have the same beginning, which is never empty
+    - `beginning`, `text`: what the text begins with, and all of it. All have the same seed and the
+      same beginning, which is never empty
     - `words`, `known`: how many words were written, and how many of them are in the training text
     - `unknown`: the other words, each once; null, like `known`, if the training text is too long to
       look through
@@ -49,7 +50,6 @@ class Samples:
     """
 
     only_reports = True
-    _beginning = ""
     _known_words: set[str] | None = None
     _next = 0.0  # when the next text is due, in seconds since the start
 
@@ -58,11 +58,10 @@ class Samples:
         self._usual = usual
 
     def on_start(self, trainer: Training, figures: Figures) -> None:
+        self._beginning = trainer.config.sample_prompt or beginning_of_texts(trainer.dataset)
         journal = trainer.folder.journal
         if journal is None:
             return
-        prompt = trainer.config.sample_prompt or _usual_prompt(trainer)
-        self._beginning = prompt or first_words(trainer.dataset)
         self._known_words = _words_to_know(trainer)
 
         # A run at its beginning keeps none: those of step 0 are of an attempt that failed.
@@ -75,14 +74,13 @@ class Samples:
             self._write(trainer)
 
     def on_evaluation(self, trainer: Training, figures: Figures) -> None:
-        beginning = trainer.config.sample_prompt or _usual_prompt(trainer)
         writer = writer_of(trainer, self._usual)
         seed = trainer.config.seed
-        text = writer.generate(beginning, max_new_tokens=_TOKENS_OF_EVALUATION, seed=seed)
+        text = writer.generate(self._beginning, max_new_tokens=_TOKENS_OF_EVALUATION, seed=seed)
         say_text_of_a_model(text)
         journal = trainer.folder.journal
         if journal is not None:
-            row = self._row(trainer, writer, beginning, text, is_evaluation=True)
+            row = self._row(trainer, writer, text, is_evaluation=True)
             journal.add_text(row)
 
     def on_end(self, trainer: Training, figures: Figures) -> None:
@@ -100,7 +98,7 @@ class Samples:
             writer = writer_of(trainer, self._usual)
             seed = trainer.config.seed
             text = writer.generate(self._beginning, max_new_tokens=_TOKENS, seed=seed)
-            row = self._row(trainer, writer, self._beginning, text, is_evaluation=False)
+            row = self._row(trainer, writer, text, is_evaluation=False)
             journal.add_text(row)
 
         cost = time.monotonic() - start
@@ -109,8 +107,9 @@ class Samples:
         self._next = elapsed + pause
 
     def _row(
-        self, trainer: Training, writer: Writer, beginning: str, text: str, *, is_evaluation: bool
+        self, trainer: Training, writer: Writer, text: str, *, is_evaluation: bool
     ) -> dict[str, Any]:
+        beginning = self._beginning
         written = _WORD.findall(text[len(beginning) :])
         known = None
         unknown = None
@@ -149,21 +148,17 @@ def _looks(trainer: Training, writer: Writer, beginning: str) -> dict[str, Any]:
 # What texts begin with
 
 
-def _usual_prompt(trainer: Training) -> str:
-    """How the text of an evaluation begins without a --sample-prompt: if only one speaker's turns
-    are learned, with the name of this speaker; else with nothing. The other texts then begin as the
-    training text does."""
-    origin = trainer.dataset.origin
-    if origin.text is None or origin.text.only is None or origin.dialogue is None:
-        return ""
-    return origin.dialogue.opening(origin.dialogue.find(origin.text.only))
-
-
-def first_words(dataset: Dataset) -> str:
-    """The beginning of the first line that has letters or digits, to try as a prompt."""
-    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
-    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
-    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
+def beginning_of_texts(dataset: Dataset) -> str:
+    """What shown texts of a model begin with: the first words of a sentence of its training text
+    or, if that is conversations, the name of a speaker, as a turn begins; the one whose turns are
+    learned, if only one's are."""
+    origin = dataset.origin
+    dialogue = origin.dialogue
+    if dialogue is None:
+        return first_words(dataset.tokenizer.decode(dataset.train[:_TOKENS_LOOKED_AT].tolist()))
+    only = None if origin.text is None else origin.text.only
+    speaker = dialogue.most_frequent() if only is None else dialogue.find(only)
+    return dialogue.opening(speaker)
 
 
 def check_sample_prompt(trainer: Training) -> None:

@@ -23,7 +23,7 @@ from ..system.platforms import quote, quote_path
 from ..system.shown import plural
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command
-from .samples import first_words
+from .samples import beginning_of_texts
 from .told_at_start import called
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
 def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
     dialogue = trainer.dataset.origin.dialogue
-    prompt = trainer.config.sample_prompt or first_words(trainer.dataset)
+    asked_for = trainer.config.sample_prompt
+    prompt = asked_for or beginning_of_texts(trainer.dataset)
 
     own_parts = []  # which no command can make
     if read_network(folder / WEIGHTS) != GPT_NAME:
@@ -139,7 +140,7 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
     if dialogue is not None and started_as() is not None:
         text = trainer.dataset.origin.text
         only = None if text is None else text.only
-        answerer = read_talk(dialogue, prompt, only).answerer
+        answerer = read_talk(dialogue, asked_for, only).answerer
         talk = f"--interactive --as {quote(answerer)} --run {run}"
         say_command(f"to talk with it ({MANNER})", f"{command('generate')} {talk}")
         return

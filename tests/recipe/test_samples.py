@@ -8,7 +8,7 @@ import pytest
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.runs.folder import read_config
-from minigpt.runs.state import texts_of_evaluations
+from minigpt.runs.state import read_texts, texts_of_evaluations
 from tests.conftest import TINY, train_tiny
 from tests.training.runs import contents, interrupted, resume
 
@@ -34,6 +34,30 @@ def test_a_resumed_run_takes_another_prompt(workplace: Path) -> None:
     resume(folder, steps=12, sample_prompt="a crow")
     assert samples(folder)[-1].startswith("a crow")
     assert read_config(folder).training.sample_prompt == "a crow"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "beginning"),
+    [
+        (
+            "The Old Mill\n\nOnce upon a time a fox asked a crow for bread.\n",
+            {},
+            "Once upon a time",
+        ),
+        ("def f(x):\n    return [x]\n\n", {}, "def f(x):"),
+        ("OTTO.\nThe crow is here.\n\nANNA.\nI see it too, my dear.\n\n", {}, "OTTO.\n"),
+        ("OTTO.\nThe crow is here.\n\nANNA.\nI see.\n\n", {"only": "anna"}, "ANNA.\n"),
+    ],
+)
+def test_each_text_begins_with_a_sentence_or_as_a_turn_does(
+    workplace: Path, text: str, settings: dict[str, Any], beginning: str
+) -> None:
+    Path("my.txt").write_text(text * 60)
+    folder = train_tiny(**settings)
+    rows = read_texts(folder)
+    assert {row["beginning"] for row in rows} == {beginning}
+    assert all(row["text"].startswith(beginning) for row in rows)
+    assert {row["is_evaluation"] for row in rows} == {True, False}
 
 
 def test_a_prompt_changes_nothing_but_the_samples(workplace: Path) -> None:

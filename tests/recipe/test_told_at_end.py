@@ -11,7 +11,6 @@ import pytest
 from minigpt.config import SampleConfig, TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
-from minigpt.recipe.samples import first_words
 from minigpt.recipe.told_at_end import say_result
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.folder import RunFolder
@@ -124,12 +123,3 @@ def test_the_end_says_what_is_next(
     monkeypatch.setattr("sys.argv", ["/usr/bin/minigpt"])
     _, lines = result(capsys, TrainConfig())
     assert lines[-1].startswith("  minigpt generate ")
-
-
-def test_a_prompt_is_the_beginning_of_a_line(workplace: Path) -> None:
-    config = TextConfig(files=("my.txt",), tokenizer="char")
-    story = "--- \n\ntitle of this very long story\n"
-    url = "See https://www.example.org/a/b/c\n"
-    for text, words in ((story, "title of this very long"), ("01" * 99, "01" * 12), (url, "See")):
-        Path("my.txt").write_text(text * 99)
-        assert first_words(prepare_tokens(find_source(config), config)) == words

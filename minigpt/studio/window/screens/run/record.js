@@ -24,7 +24,7 @@ export class Record {
     this.setRun(run);
     this.after = after;
     for (const [name, added] of Object.entries(rows)) {
-      // The text of an evaluation has another beginning than those that are shown here.
+      // The text of an evaluation begins like those that are shown here, and is longer.
       const shown = added.filter((row) => !row.is_evaluation);
       this[name] = isFirst || anew.includes(name) ? shown : [...this[name], ...shown];
     }

@@ -18,7 +18,8 @@ export function makeTry(record) {
   function draw() {
     const { run } = record;
     const beginning = record.samples[0]?.beginning ?? run.text?.beginning ?? "";
-    if (beginning !== "") writing.begin(beginning.split(/\s+/).slice(0, 4).join(" "));
+    const isAnswered = run.is_dialogue; // then the line holds what is said to the model
+    if (beginning !== "" && !isAnswered) writing.begin(beginning.split(/\s+/).slice(0, 4).join(" "));
     writing.offer();
     writing.allow(run.has_learned ? "" : string("learning.tryLater"));
     facts.textContent = factsOf(record.steps.at(-1));
