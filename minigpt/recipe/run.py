@@ -179,7 +179,7 @@ def start_run(
                 started=started,
             )
             trainer.figures[EXPECTED] = None if planned is None else planned.bits_per_byte
-            told_at_start.say_run(trainer, planned)
+            told_at_start.say_run(trainer, started, planned)
             return train_and_report(trainer, place, usual.settings, trainer.train)
 
 
@@ -223,7 +223,7 @@ def resume_run(
             started=started,
         )
         trainer.figures[EXPECTED] = on_main(expected_of_run, run, state, config)
-        told_at_start.say_run(trainer)
+        told_at_start.say_run(trainer, started - state.seconds)
         return train_and_report(trainer, run, usual, trainer.resume)
 
 

@@ -210,9 +210,10 @@ def called(init: str) -> str:
     return "the base" if init == BASE else init
 
 
-def say_run(trainer: "Trainer", planned: "Planned | None" = None) -> None:
-    """What is about to be done, in a few plain lines. `planned` is the plan of a new run; one that
-    is continued has none, nor has a network of somebody's own."""
+def say_run(trainer: "Trainer", began: float, planned: "Planned | None" = None) -> None:
+    """What is about to be done, in a few plain lines. `began` is when its minutes began, in
+    time.monotonic's seconds. `planned` is the plan of a new run; one that is continued has none,
+    nor has a network of somebody's own."""
     how_to_stop = "Ctrl-C saves and stops, twice stops at once"
     if planned is not None:
         part = part_that_is_used(planned)
@@ -222,7 +223,7 @@ def say_run(trainer: "Trainer", planned: "Planned | None" = None) -> None:
         how_to_stop += f"; {PLAN} there says why all is so"
 
     say_row("model", _network(trainer))
-    say_row("training", _training(trainer, planned))
+    say_row("training", _training(trainer, began, planned))
     if trainer.config.keep is not None:
         say_row("keeping", _keeping(trainer))
     say_row("run", f"{trainer.folder.path} ({how_to_stop})")
@@ -258,7 +259,7 @@ def _network(trainer: "Trainer") -> str:
     )
 
 
-def _training(trainer: "Trainer", planned: "Planned | None") -> str:
+def _training(trainer: "Trainer", began: float, planned: "Planned | None") -> str:
     """How long it is trained, by what, and when that is over."""
     import torch
 
@@ -286,7 +287,7 @@ def _training(trainer: "Trainer", planned: "Planned | None") -> str:
 
     row = f"{goal} on {device} in {training.precision}"
     if seconds is not None:
-        left = max(trainer.started + seconds - time.monotonic(), 0.0)
+        left = max(began + seconds - time.monotonic(), 0.0)
         end = time.localtime(time.time() + left)
         row += time.strftime(", done about %H:%M", end)
     return row
