@@ -1,4 +1,4 @@
-"""The page in a browser: tokens a second, explanations, attention, frames while it writes.
+"""The page in a browser: opening, tokens a second, explanations, attention, frames while it writes.
 
     python benchmarks/page.py          make bench-page installs what it needs
 
@@ -27,6 +27,7 @@ SHAPES = {
     "12 M": {"emb_dim": 384, "num_layers": 6, "num_heads": 6},
 }
 ROUNDS = 5
+OPENING = "minigpt.ready.then(() => performance.now())"  # since the page was asked for
 WRITE = """async (seed) => {
   const start = performance.now();
   await minigpt.generate("a", {seed, maxNewTokens: 200});
@@ -92,6 +93,12 @@ def main() -> None:
         )
         for name, shape in SHAPES.items():
             page = opened(browser, some_model(shape), folder)
+            times = []
+            for _ in range(ROUNDS):
+                page.reload()
+                times.append(page.evaluate(OPENING))
+            figures[f"opening, {name} parameters, ms"] = f"{statistics.median(times):.0f}"
+
             speeds = [page.evaluate(WRITE, seed) for seed in range(ROUNDS + 1)][1:]
             figures[f"writing, {name} parameters, tokens/s"] = f"{statistics.median(speeds):.0f}"
             if name == "1 M":

@@ -22,8 +22,8 @@ from ..system.eight_bits import restored, rounded
 WeightType = Literal["int8", "float16", "float32"]
 _BITS: dict[WeightType, int] = {"int8": 8, "float16": 16, "float32": 32}
 _MOST = 0.001  # of the loss: what rounding may cost if no type is asked for
-_TEXTS = 8  # that the model writes
-_TOKENS = 64  # of each
+_TEXTS = 4  # that the model writes
+_TOKENS = 32  # of each
 _CERTAIN = 1e-6  # nats in all: the entropy of a model that is sure of each token
 
 Tensors = Mapping[str, NDArray[Any]]

@@ -22,7 +22,7 @@ TOKENIZER = make_tokenizer("char", None, ["abcdefghijklmnopqrstuvwxyz ,.\n"])
 
 def changed(found: FoundModel, change: dict[str, np.ndarray]) -> FoundModel:
     """A model with some other weights."""
-    weights = found.glass.weights | change
+    weights = {**found.glass.weights, **change}
     return replace(found, glass=NumpyGPT(found.glass.config, weights))
 
 

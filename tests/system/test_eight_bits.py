@@ -61,8 +61,7 @@ def test_a_row_of_zeros_stays_so_and_what_is_too_large_becomes_infinite() -> Non
 
 
 def test_numpy_and_torch_read_the_same_numbers_from_a_file(tmp_path: Path) -> None:
-    shape = {"context_length": 4, "emb_dim": 16, "num_layers": 1, "num_heads": 2}
-    config = GPTConfig(7, **shape)
+    config = GPTConfig(7, context_length=4, emb_dim=16, num_layers=1, num_heads=2)
     weights = weights_of(GPT(config))
     file = tmp_path / "model.safetensors"
     save_file(rounded(weights), file)
@@ -108,10 +107,10 @@ def test_whole_numbers_of_a_network_of_ones_own_stay_what_they_are(tmp_path: Pat
     class Counted(torch.nn.Linear):
         def __init__(self, count: int):
             super().__init__(3, 4)
-            self.register_buffer("count", torch.tensor([count], dtype=torch.int8))
+            self.register_buffer("read", torch.tensor([count], dtype=torch.int8))
 
     file = tmp_path / "model.safetensors"
     save_file({name: value.numpy() for name, value in Counted(5).state_dict().items()}, file)
     network = Counted(0)
     load_weights(network, file)
-    assert network.count.tolist() == [5]
+    assert dict(network.named_buffers())["read"].tolist() == [5]
