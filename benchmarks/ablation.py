@@ -47,7 +47,7 @@ from minigpt.training import trainer
 from minigpt.training.checkpoint import Learner, TrainingState
 from minigpt.training.evaluation import Candidate, Validation
 from minigpt.training.precision import choose_precision
-from minigpt.training.step import BatchResult, GradientDescent
+from minigpt.training.step import GradientDescent, StartedStep
 from minigpt.training.weights import WeightAverage
 
 TALES = Path(__file__).parent.parent / "data/tales.txt"
@@ -427,7 +427,7 @@ def timed(part: Part, text: Text, precision: str) -> tuple[float, float]:
     late: list[float] = []
     step_as_usual = GradientDescent.step
 
-    def step(of: GradientDescent, state: TrainingState, done: float) -> BatchResult:
+    def step(of: GradientDescent, state: TrainingState, done: float) -> StartedStep:
         starts.append(time.perf_counter())
         result = step_as_usual(of, state, done)
         seconds = early if done < EARLY_UNTIL else late

@@ -55,7 +55,13 @@ class Dataset:
 
 
 class Batches(Protocol):
-    """The windows that a training reads. What is drawn depends on the arguments alone."""
+    """The windows that a training reads. What is drawn depends on the arguments alone.
+
+    Attributes:
+        all_count: whether every target of every batch counts.
+    """
+
+    all_count: bool
 
     def starts(self, step: int) -> NDArray[np.int64]:
         """Where in the tokens the windows of a step's batch begin, ``(batch_size,)``."""
@@ -104,6 +110,7 @@ class WindowBatches:
         self._batch_size = batch_size
         self._context_length = context_length
         self._seed = seed
+        self.all_count = dataset.counted_train is None
 
         self._places = len(dataset.train) - context_length  # where a window can begin
         self._in_epoch = max(self._places // context_length, 1)  # windows
@@ -164,6 +171,7 @@ class SplitTokens:
     """Batches in which some tokens are split in two, until near the end of the training."""
 
     def __init__(self, batches: Batches, tokenizer: Tokenizer, config: TrainConfig):
+        self.all_count = batches.all_count
         self.starts = batches.starts
         self.validation = batches.validation
         self._batches = batches
@@ -189,6 +197,7 @@ class ShortContext:
     """Batches whose windows are cut into pieces, until near the end of the training."""
 
     def __init__(self, batches: Batches, length: int):
+        self.all_count = batches.all_count
         self.starts = batches.starts
         self.validation = batches.validation
         self._batches = batches

@@ -16,6 +16,7 @@ class Counting:
     """Adds `counting_bits_per_byte` and `counted_tokens` to the figures."""
 
     only_reports = True
+    hears_late = True
     _at = _AT  # when it counts, as a share of the training
     _is_done = False
 

@@ -50,6 +50,7 @@ class Samples:
     """
 
     only_reports = True
+    hears_late = True
     _known_words: set[str] | None = None
     _next = 0.0  # when the next text is due, in seconds since the start
 

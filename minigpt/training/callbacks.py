@@ -11,6 +11,9 @@ A callback is an object with any of these methods, each of which gets the traine
 
 The figures are a dict; its keys are those of metrics.jsonl and more, see `Trainer.figures`.
 
+On a GPU a callback with ``hears_late = True`` may get a step's figures while the next step is
+computed already, by which training is faster: it looks at the figures alone, not at the weights.
+
 An error that a callback raises ends the training, once that is saved. If the callback has
 ``only_reports = True``, a line says what failed, and the training goes on without the callback.
 """
@@ -101,6 +104,7 @@ class CallbackList:
     callback that changes the model has to change it on every rank.
 
     Attributes:
+        may_hear_late: whether no callback minds to be told of a step when the next has begun.
         wants_stop: whether a callback has raised StopTraining.
         failure: the first error of a callback that does not only report.
         failed: the name of that callback and the event, such as "CSV.on_step".
@@ -112,6 +116,8 @@ class CallbackList:
         self.failed = ""
         self._callbacks = [c for c in callbacks if is_main or getattr(c, "all_ranks", False)]
         self._broken: list[object] = []
+        of_steps = [c for c in self._callbacks if hasattr(c, "on_step")]
+        self.may_hear_late = all(getattr(c, "hears_late", False) for c in of_steps)
 
     def call(self, event: str, trainer: Training) -> None:
         """Call the method of this name of every callback that has it."""

@@ -14,6 +14,7 @@ class _Logger:
     learned nothing, and may be removed."""
 
     only_reports = True
+    hears_late = True
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, dict[str, float]]] = []

@@ -34,18 +34,27 @@ class Loss(nn.Module):
     it takes the logits that the model gives when the function calls it with just these inputs,
     while the loss is :meth:`watching`. If the function never does, another forward pass without
     gradients gives the logits.
+
+    With `all_count` every target counts, so that nobody has to wait for a GPU to look at them.
     """
 
-    def __init__(self, model: nn.Module, function: LossFunction | None = None):
+    def __init__(
+        self,
+        model: nn.Module,
+        function: LossFunction | None = None,
+        *,
+        all_count: bool = False,
+    ):
         super().__init__()
         self.model = model
+        self._all_count = all_count
         # In a partial: parameters of a function that is a module are no part of the model.
         self._function = None if function is None else partial(function)
         self._seen = threading.local()  # by each worker, which has a part of the batch of its own
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """What is minimised, and the mean cross-entropy in nats a token, without gradients."""
-        if self._function is None or (targets == IGNORED).all():
+        if self._function is None or not (self._all_count or (targets != IGNORED).any()):
             if _has_usual_loss(self.model):
                 assert isinstance(self.model, GPT)
                 loss = self.model.loss(inputs, targets)
@@ -71,13 +80,14 @@ class Loss(nn.Module):
         if self._function is None:
             yield
             return
-        handle = self.model.register_forward_hook(self._note)
+        handle = self.model.register_forward_hook(self.note)
         try:
             yield
         finally:
             handle.remove()
 
-    def _note(self, model: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+    def note(self, model: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+        """The hook that notes the logits of a model."""
         inputs = getattr(self._seen, "inputs", None)
         is_of_the_batch = len(arguments) == 1 and arguments[0] is inputs
         if is_of_the_batch and isinstance(output, Tensor):

@@ -126,7 +126,8 @@ class Muon(torch.optim.Optimizer):
     as AdamW's and both can share a learning rate ("Muon is Scalable for LLM Training", Liu et al.
     2025, section 2.2). torch.optim.Muon does the same with five steps, one matrix at a time.
 
-    `dtype` is the type of the matrix products.
+    `dtype` is the type of the matrix products. A group's "lr" may be a tensor, which a CUDA graph
+    reads anew in each step.
     """
 
     def __init__(
@@ -159,7 +160,8 @@ class Muon(torch.optim.Optimizer):
         averages = [self.state[p]["momentum"] for p in matrices]
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         updates = torch._foreach_lerp(gradients, averages, group["momentum"])  # Nesterov
-        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+        rate = group["lr"]
+        torch._foreach_mul_(matrices, 1 - rate * group["weight_decay"])
 
         by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for matrix, update in zip(matrices, updates, strict=True):
@@ -172,7 +174,10 @@ class Muon(torch.optim.Optimizer):
                 chosen, theirs = zip(*same[i : i + count], strict=True)
                 stacked = torch.stack(theirs)  # (n, rows, columns)
                 steps = orthogonalized(stacked, self._dtype).to(stacked.dtype)
-                torch._foreach_add_(chosen, steps.unbind(), alpha=-group["lr"] * scale)
+                if isinstance(rate, Tensor):  # `alpha` would have to be known here
+                    torch._foreach_add_(chosen, (steps * (-rate * scale)).unbind())
+                else:
+                    torch._foreach_add_(chosen, steps.unbind(), alpha=-rate * scale)
 
 
 def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

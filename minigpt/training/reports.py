@@ -77,6 +77,7 @@ class Progress:
     """A callback that prints on standard error."""
 
     only_reports = True
+    hears_late = True
     _bar: tqdm | None = None
 
     def on_start(self, trainer: Training, figures: Figures) -> None:
@@ -112,6 +113,8 @@ class Metrics:
 
     The rows of steps wait in memory for a second, or until the next evaluation or checkpoint.
     """
+
+    hears_late = True
 
     def __init__(self) -> None:
         self._steps: list[dict[str, Any]] = []

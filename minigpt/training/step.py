@@ -1,5 +1,8 @@
 """One step of a training: it draws a batch, sets the gradients of its loss, and has the optimizers
 change the weights.
+
+What it computes waits for nothing on the device. So on a GPU of NVIDIA captured.py can record it as
+a graph, and the step's own figures are fetched while the next one is computed.
 """
 
 import contextlib
@@ -8,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +21,10 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Batch, Batches
 from . import distributed, workers
+from .captured import CapturedStep, say_not_captured, why_not_captured
 from .checkpoint import Learner, TrainingState
 from .compilation import compile_for_training
-from .loss import Loss, LossFunction, check_finite, check_growth, check_minimised
+from .loss import Diverged, Loss, LossFunction, check_finite, check_growth, check_minimised
 from .optimizer import PEAK
 from .precision import STEPS_TO_DOUBLE, autocast, dtype_of
 from .schedule import Schedule, rise_and_fall, smoothed
@@ -33,6 +38,44 @@ class BatchResult:
     loss: float  # the cross-entropy in nats a token
     bits_per_byte: float  # the same in bits for each byte that the targets stand for
     gradient_norm: float  # before clipping
+
+    @classmethod
+    def of(cls, figures: Tensor) -> Self:
+        """What :func:`set_gradients` told, ``(5,)``. Waits until the device has computed it."""
+        minimised, cross_entropy, count, size, gradient_norm = figures.tolist()
+        bytes_per_token = max(size, 1.0) / max(count, 1.0)
+        return cls(
+            minimised=minimised,
+            loss=cross_entropy,
+            bits_per_byte=cross_entropy / math.log(2) / bytes_per_token,
+            gradient_norm=gradient_norm,
+        )
+
+
+class StartedStep:
+    """A step that a GPU may still be computing: the figures that :func:`set_gradients` returned are
+    on their way to the main memory.
+
+    Attributes:
+        number: of the step, from 1.
+        learning_rate: of the first group of parameters.
+        is_computed_later: whether the device goes on by itself while this process does other work.
+    """
+
+    def __init__(self, number: int, learning_rate: float, figures: Tensor):
+        self.number = number
+        self.learning_rate = learning_rate
+        self.is_computed_later = figures.is_cuda
+        self._figures = figures
+        if self.is_computed_later:
+            self._figures = figures.to("cpu", non_blocking=True)
+            self._are_there = torch.cuda.current_stream(figures.device).record_event()
+
+    def result(self) -> BatchResult:
+        """Wait until it is computed."""
+        if self.is_computed_later:
+            self._are_there.synchronize()
+        return BatchResult.of(self._figures)
 
 
 class GradientDescent:
@@ -67,9 +110,11 @@ class GradientDescent:
             warmup_ratio=config.warmup_ratio,
             min_lr_ratio=config.min_lr_ratio,
         )
-        self._byte_lengths = byte_lengths
-        self._plain_loss = Loss(learner.model, loss)
+        self._device = next(learner.model.parameters()).device
+        self._byte_lengths = byte_lengths.to(self._device)
+        self._plain_loss = Loss(learner.model, loss, all_count=batches.all_count)
         self._loss: nn.Module = self._plain_loss  # which is compiled, or DDP's, while under way
+        self._captured: CapturedStep | None = None  # on a GPU of NVIDIA, while under way
 
     @contextlib.contextmanager
     def under_way(self) -> Iterator[None]:
@@ -82,43 +127,74 @@ class GradientDescent:
         with self._plain_loss.watching():
             try:
                 self._loss = distributed.synchronised(self._plain_loss)
-                is_on_gpu = next(self._model.parameters()).is_cuda
-                if is_on_gpu or self._config.compile == "on":
+                if self._device.type == "cuda" or self._config.compile == "on":
                     # All shapes that there will be: code is compiled for each of them.
                     parts = [self.parts(step=0, done=done)[0] for done in (0.0, 1.0)]
                     compile_for_training(self._plain_loss, self._loss, parts, self._config)
+                if self._device.type == "cuda":
+                    self._captured = self._to_be_captured()
                 yield
             finally:
+                self._captured = None  # a graph keeps its memory
                 self._loss = self._plain_loss  # DDP's would keep its threads until Python ends
                 _set_rates(self._optimizers, share=1.0)
 
-    def step(self, state: TrainingState, done: float) -> BatchResult:
-        """Take one step; `done` is the share of the training that lies before it, 0 to 1.
+    def _to_be_captured(self) -> CapturedStep | None:
+        """The step, to be recorded on a GPU; None, and a line, if that cannot be."""
+        problem = why_not_captured(self._config.precision)
+        if problem is None:
+            return CapturedStep(self.update, self._plain_loss, self._optimizers)
+        say_not_captured(problem)
+        return None
+
+    def step(self, state: TrainingState, done: float) -> StartedStep:
+        """Start a step; `done` is the share of the training that lies before it, 0 to 1. It counts
+        as taken at once; then :meth:`finish` tells how it went.
 
         Raises:
             UserError: if the schedule or the loss returns what it must not.
-            Diverged: if its loss or a gradient is not finite, or the loss has grown.
         """
         share = self._schedule(done)
         if not isinstance(share, int | float):
             raise UserError(f"schedule must return a number, got {type(share).__name__}")
         _set_rates(self._optimizers, share)
-        result = self._gradients(state, self.parts(state.step, done))
-        check_finite("loss", result.minimised)
-        check_finite("loss", result.loss)
-        check_finite("gradient", result.gradient_norm)
+        parts = [_sent(part, self._device) for part in self.parts(state.step, done)]
 
-        for optimizer in self._optimizers:
-            optimizer.step()
-        self._model.zero_grad()
+        seed_step(self._config, state.step)
+        if self._config.precision == "float16":
+            figures = self._update_in_float16(state, parts)
+        elif self._captured is not None:
+            figures = self._captured(parts)
+        else:
+            figures = self.update(parts)
+
         self._average.update(state.step)
+        state.step += 1
+        return StartedStep(state.step, self._optimizers[0].param_groups[0]["lr"], figures)
 
-        step = state.step
-        if step == 0:
+    def finish(self, state: TrainingState, started: StartedStep) -> BatchResult:
+        """Wait for a step, and note in the state how it went.
+
+        Raises:
+            Diverged: if its loss or a gradient is not finite, or the loss has grown. For one that
+                is not finite, the state then says that the step has not been taken.
+        """
+        result = started.result()
+        before = started.number - 1
+        try:
+            check_finite("loss", result.minimised)
+            check_finite("loss", result.loss)
+            check_finite("gradient", result.gradient_norm)
+        except Diverged:
+            state.step = before
+            raise
+
+        if before == 0:
             state.first_loss = result.loss
-        state.train_loss = smoothed(state.train_loss, result.loss, step)
-        state.train_bits_per_byte = smoothed(state.train_bits_per_byte, result.bits_per_byte, step)
-        state.step = step + 1
+        state.train_loss = smoothed(state.train_loss, result.loss, before)
+        state.train_bits_per_byte = smoothed(
+            state.train_bits_per_byte, result.bits_per_byte, before
+        )
         check_growth(state.train_loss, state.first_loss, vocab_size=len(self._byte_lengths))
         return result
 
@@ -133,42 +209,64 @@ class GradientDescent:
         at_once *= len(inputs) // windows  # each window may have been cut into several
         return list(zip(inputs.split(at_once), targets.split(at_once), strict=True))
 
-    def _gradients(self, state: TrainingState, parts: list[Batch]) -> BatchResult:
-        """Set the clipped gradients of a step. In float16 the loss is scaled, and the scale is
-        halved until all gradients are finite, or it is 1."""
-        is_scaled = self._config.precision == "float16"
-        if is_scaled and state.step - state.scaled_since >= STEPS_TO_DOUBLE:
+    def update(self, parts: list[Batch]) -> Tensor:
+        """Learn from a batch in parts that lie on the device, at the rates that the optimizers have
+        now. Returns the figures of :func:`set_gradients`, and waits for nothing."""
+        figures = self._set_gradients(parts)
+        self._change_weights()
+        return figures
+
+    def _update_in_float16(self, state: TrainingState, parts: list[Batch]) -> Tensor:
+        """The same with a loss that is scaled: the scale is halved until all gradients are finite,
+        or it is 1."""
+        if state.step - state.scaled_since >= STEPS_TO_DOUBLE:
             state.rescale(2.0)
 
+        figures = self._set_gradients(parts, scale=state.loss_scale)
+        while state.loss_scale > 1.0 and not math.isfinite(BatchResult.of(figures).gradient_norm):
+            state.rescale(0.5)
+            self._model.zero_grad()
+            seed_step(self._config, state.step)
+            figures = self._set_gradients(parts, scale=state.loss_scale)
+
+        self._change_weights()
+        return figures
+
+    def _set_gradients(self, parts: list[Batch], scale: float = 1.0) -> Tensor:
         # The parameters that the optimizers change, in the model's order.
         groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
         held = {parameter for group in groups for parameter in group["params"]}
-        trained = [parameter for parameter in self._model.parameters() if parameter in held]
+        return set_gradients(
+            self._loss,
+            [parameter for parameter in self._model.parameters() if parameter in held],
+            parts,
+            self._byte_lengths,
+            grad_clip=self._config.grad_clip,
+            precision=dtype_of(self._config),
+            scale=scale,
+        )
 
-        # Dropout is seeded by the step and the process. A training that is resumed draws the same
-        # numbers, so that no random state has to be kept.
-        place = f"{self._config.seed} {state.step} {distributed.rank()}"
-        digest = hashlib.sha256(place.encode()).digest()
-        seed = int.from_bytes(digest[:8], "little")
-        while True:
-            if self._config.device == "cpu":
-                torch.default_generator.manual_seed(seed)
-            else:  # this notes a stack trace for each kind of absent device, which takes long
-                torch.manual_seed(seed)
-            result = set_gradients(
-                self._loss,
-                trained,
-                parts,
-                self._byte_lengths,
-                grad_clip=self._config.grad_clip,
-                precision=dtype_of(self._config),
-                scale=state.loss_scale if is_scaled else 1.0,
-            )
-            is_too_large = is_scaled and not math.isfinite(result.gradient_norm)
-            if not is_too_large or state.loss_scale <= 1.0:
-                return result
-            state.rescale(0.5)
-            self._model.zero_grad()
+    def _change_weights(self) -> None:
+        for optimizer in self._optimizers:
+            optimizer.step()
+        self._model.zero_grad()
+
+
+def seed_step(config: TrainConfig, step: int) -> None:
+    """Seed what a step draws, dropout for example, by the step and the process. A training that is
+    resumed draws the same numbers, so that no random state has to be kept."""
+    place = f"{config.seed} {step} {distributed.rank()}"
+    digest = hashlib.sha256(place.encode()).digest()
+    seed = int.from_bytes(digest[:8], "little")
+
+    # torch.manual_seed notes a stack trace for each kind of absent device, which takes long.
+    if config.device == "cpu":
+        torch.default_generator.manual_seed(seed)
+    elif config.device.startswith("cuda"):
+        torch.default_generator.manual_seed(seed)
+        torch.cuda.manual_seed_all(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def _set_rates(optimizers: Sequence[Optimizer], share: float) -> None:
@@ -176,6 +274,15 @@ def _set_rates(optimizers: Sequence[Optimizer], share: float) -> None:
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group[PEAK] * share
+
+
+def _sent(part: Batch, device: torch.device) -> Batch:
+    """A part of a batch on the device. To a GPU it is on its way when this returns."""
+    inputs, targets = part  # each (b, T)
+    if device.type == "cuda" and not inputs.is_cuda:
+        inputs = inputs.contiguous().pin_memory()
+        targets = targets.contiguous().pin_memory()
+    return inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
 
 
 def set_gradients(
@@ -187,7 +294,7 @@ def set_gradients(
     grad_clip: float,
     precision: torch.dtype,
     scale: float = 1.0,
-) -> BatchResult:
+) -> Tensor:
     """Set the clipped gradients of the mean loss over all targets that count, of all processes.
 
     Args:
@@ -198,42 +305,43 @@ def set_gradients(
         grad_clip: the largest norm that the gradients are left with.
         precision: of the matrix products.
         scale: that losses are multiplied by while their gradients are computed.
+
+    Returns:
+        Five numbers ``(5,)`` on the device, from which :meth:`BatchResult.of` is made: the loss
+        that is minimised, the cross-entropy, how many targets count and for how many bytes of text
+        they stand, and the norm of the gradients before clipping. Nothing here waits for them.
     """
-    counted = torch.cat([targets[targets >= 0] for _, targets in parts])  # (n,)
+    targets = torch.cat([targets.flatten() for _, targets in parts])  # (n,)
+    is_counted = targets >= 0  # (n,)
+    count = is_counted.sum()
+    size = (byte_lengths[targets.clamp(min=0)] * is_counted).sum()
+
     processes = distributed.world_size()
     # How many targets count in all processes is not known yet. Each divides by the same number.
-    divisor = len(counted) if processes == 1 else sum(targets.numel() for _, targets in parts)
-    divisor = max(divisor, 1)
+    divisor = count if processes == 1 else torch.full_like(count, len(targets))
+    divisor = divisor.clamp(min=1)
     totals = _add_gradients(loss, parameters, parts, divisor, precision=precision, scale=scale)
 
-    counts = torch.tensor([len(counted), int(byte_lengths[counted].sum())])
-    sums = torch.cat([totals, counts.to(totals)])  # (4,)
+    sums = torch.cat([totals, torch.stack([count, size]).to(totals)])  # (4,)
     distributed.add_up(sums)
     # Exactly 1 for a single process. (A number divided by a tensor would be rounded twice.)
-    correction = sums.new_full((), divisor) / sums[2].clamp(min=1.0)
+    correction = divisor.to(sums) / sums[2].clamp(min=1.0)
 
     if processes > 1 or scale != 1.0:  # DDP has divided the gradients by the processes
         gradients = [p.grad for p in parameters if p.grad is not None]
         torch._foreach_mul_(gradients, correction * processes / scale)
     norm = nn.utils.clip_grad_norm_(parameters, grad_clip)
 
-    losses = sums[:2] * correction  # the one that is minimised, which is scaled; cross-entropy
-    figures = torch.cat([losses, sums[2:], norm[None]])
-    minimised, cross_entropy, count, size, gradient_norm = figures.tolist()  # one wait for a GPU
-    bytes_per_token = max(size, 1.0) / max(count, 1.0)
-    return BatchResult(
-        minimised=minimised / scale,
-        loss=cross_entropy,
-        bits_per_byte=cross_entropy / math.log(2) / bytes_per_token,
-        gradient_norm=gradient_norm,
-    )
+    minimised, cross_entropy = sums[:2] * correction
+    losses = torch.stack([minimised / scale, cross_entropy])
+    return torch.cat([losses, sums[2:], norm[None]])
 
 
 def _add_gradients(
     loss: nn.Module,
     parameters: list[nn.Parameter],
     parts: list[Batch],
-    divisor: int,
+    divisor: Tensor,
     *,
     precision: torch.dtype,
     scale: float,
@@ -243,11 +351,12 @@ def _add_gradients(
     device = parameters[0].device
 
     def losses_of(part: Batch) -> tuple[Tensor, Tensor]:
-        inputs, targets = (ids.to(device) for ids in part)  # each (b, T)
-        share = int((part[1] >= 0).sum()) / divisor
+        inputs, targets = part  # each (b, T)
         with autocast(device, precision):
             minimised, cross_entropy = loss(inputs, targets)
             check_minimised(minimised)
+
+            share = ((targets >= 0).sum() / divisor).to(minimised)
             return minimised * (share * scale), cross_entropy * share
 
     if workers.count() > 1:

@@ -27,7 +27,7 @@ from .optimizer import OptimizersOf, chosen_optimizers
 from .reports import usual_callbacks
 from .schedule import Pace, Schedule
 from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
-from .step import GradientDescent
+from .step import GradientDescent, StartedStep
 
 _TOLD = ("step", "seconds", "train_bits_per_byte", "val_bits_per_byte")  # to the journal
 _AT_END = 20.0  # seconds of the minutes in which it evaluates and saves, and does not learn
@@ -186,6 +186,7 @@ class Trainer:
 
         self._pace = Pace(self.config, deadline, steps_in_epoch, self.tokens_per_step)
         self._callbacks = CallbackList(self._given_callbacks, distributed.is_main())
+        self._started: StartedStep | None = None  # whose figures are not known yet
         self.folder.tell("training")
 
         with undisturbed(self.model, self.config), GracefulStop() as stop:
@@ -273,27 +274,41 @@ class Trainer:
         return done
 
     def _step(self, done: float) -> None:
-        """Take a step, before which a share of the training is done, and report it."""
+        """Take a step, before which a share of the training is done, and report it. While a GPU
+        computes a step, the one before it is reported, unless a callback is to see the weights
+        after each."""
         self.folder.tell("training")
-        state = self.state
-        result = self._descent.step(state, done)
-        self._pace.note(state.step)
+        started = self._descent.step(self.state, done)
+        self._finish_step()
+        self._started = started
+        if not (started.is_computed_later and self._callbacks.may_hear_late):
+            self._finish_step()
+
+    def _finish_step(self) -> None:
+        """Report the step that was started last, if that has not been done."""
+        started = self._started
+        if started is None:
+            return
+        self._started = None
+        result = self._descent.finish(self.state, started)
+        self._pace.note(started.number)
 
         seconds = self._pace.seconds()
-        done = self._pace.done(state.step, seconds)
+        done = self._pace.done(started.number, seconds)
         self.figures |= {
             "loss": result.loss,
             "bits_per_byte": result.bits_per_byte,
-            "learning_rate": self.optimizers[0].param_groups[0]["lr"],
+            "learning_rate": started.learning_rate,
             "gradient_norm": result.gradient_norm,
             "seconds_left": seconds * (1.0 - done) / max(done, 1e-9),
         }
-        self._report("on_step", done)
+        self._report("on_step", done, step=started.number)
 
     # Evaluations and checkpoints
 
     def _evaluate(self, done: float) -> None:
         """Evaluate, and keep the weights if they are the best or nearly so."""
+        self._finish_step()
         self.folder.tell("evaluating")
         state = self.state
         state.evaluations = math.floor(done * self.config.num_evals)
@@ -331,6 +346,7 @@ class Trainer:
 
     def _save(self) -> None:
         """Write a checkpoint. What has passed since the last step counts: an evaluation, mostly."""
+        self._finish_step()
         self.folder.tell("saving")
         self.state.seconds = distributed.of_main(self._pace.seconds())
         if self.folder.save_checkpoint(self._learner, self.state, self.config):
@@ -340,6 +356,7 @@ class Trainer:
     def _save_unfinished(self) -> bool:
         """Write a checkpoint, and the weights if there are only those that training began with;
         whether the checkpoint could be written."""
+        self._finish_step()
         is_written = self.folder.save_checkpoint(self._learner, self.state, self.config)
         if self.state.best_loss is None:
             with self.averaged():
@@ -353,10 +370,11 @@ class Trainer:
 
     # Callbacks
 
-    def _report(self, event: str, done: float) -> None:
-        """Tell the callbacks of an event, at which a share of the training is done."""
+    def _report(self, event: str, done: float, step: int | None = None) -> None:
+        """Tell the callbacks of an event, at which a share of the training is done: of the latest
+        step, or of another one."""
         self.figures |= {
-            "step": self.state.step,
+            "step": self.state.step if step is None else step,
             "seconds": round(time.monotonic() - self.started, 3),
             "done": done if done in (0.0, 1.0) else round(done, 4),
             "train_loss": self.state.train_loss,

@@ -21,13 +21,19 @@ import minigpt
 from minigpt.attention import fused
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
+from minigpt.data.batches import make_batches
 from minigpt.devices.check import why_wrong
 from minigpt.recipe import run, samples, speed
 from minigpt.runs.folder import METRICS, read_metrics
 from minigpt.runs.read_model import load_run
+from minigpt.training.captured import CapturedStep
+from minigpt.training.checkpoint import Learner, TrainingState
+from minigpt.training.optimizer import chosen_optimizers
 from minigpt.training.reports import Picture
+from minigpt.training.step import GradientDescent
 
 from . import far
+from .waiting import noting_waits
 
 SHAPE = "--num-layers 1 --emb-dim 16 --num-heads 2 --context-length 16 --batch-size 4 --init none"
 SHORT = "--steps 2 --num-evals 1 --eval-tokens 32 --vocab-size 300 --precision float32"
@@ -99,6 +105,39 @@ def own_parts() -> None:
     minigpt.load("runs/own", "far", model=again).generate("the", max_new_tokens=3)
 
 
+def waits() -> dict[str, list[str]]:
+    """What a step on `far` waits for, in which it computes, changes the weights and their average;
+    and what waits in a step that also fetches its figures, or whose loss looks at a number."""
+    dataset = minigpt.prepare("my.txt", vocab_size=300)
+    config = TrainConfig(batch_size=4, micro_batch_size=3, precision="float32", device="far")
+    sizes = {"context_length": 16, "emb_dim": 16, "num_layers": 1, "num_heads": 2}
+    found: dict[str, list[str]] = {}
+
+    def looking(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        logits = model(inputs).flatten(0, 1)
+        is_first = targets.flatten() == targets[0, 0]
+        return nn.functional.cross_entropy(logits[is_first], targets.flatten()[is_first])
+
+    for name, loss in {"usual": None, "looking": looking}.items():
+        model = minigpt.GPT(minigpt.GPTConfig(300, dropout=0.1, **sizes)).to("far")
+        learner = Learner.of(model, chosen_optimizers(None, model, config), config)
+        descent = GradientDescent(
+            learner,
+            make_batches(dataset, config, context_length=16),
+            config,
+            loss=loss,
+            byte_lengths=torch.tensor(dataset.tokenizer.byte_lengths()),
+        )
+        with descent.under_way():
+            step = CapturedStep(descent.update, descent._plain_loss, learner.optimizers)
+            descent._captured = step
+            with noting_waits() as found[name]:
+                started = descent.step(TrainingState(), done=0.0)
+    with noting_waits() as found["fetched"]:
+        started.result()
+    return found
+
+
 def checks() -> list[str | None]:
     """What a program finds out of `far` before it takes it: as it is, and with a wrong kernel."""
     right = why_wrong(torch.device("far"))
@@ -159,6 +198,7 @@ def session() -> dict[str, Any]:
         own_parts()
         flops = measured_speed()
         seen = sorted(far.seen)
+        waited = waits()
         checked = checks()
         refused = refusals()
     command(f"train my.txt --out runs/cpu {SHAPE} {SHORT} --device cpu")
@@ -172,6 +212,7 @@ def session() -> dict[str, Any]:
         "refused": refused,
         "checked": checked,
         "flops": flops,
+        "waited": waited,
         "losses": {name: last_loss(f"runs/{name}") for name in ("far", "cpu")},
         "difference": float((on_far - on_cpu).abs().max()),
     }

@@ -58,6 +58,14 @@ def test_the_speed_of_a_device_is_measured_by_steps_of_a_training(found: dict[st
     assert found["flops"] > 0.0
 
 
+def test_a_step_waits_for_nothing_on_the_device(found: dict[str, Any]) -> None:
+    """So that a GPU can be given the next one meanwhile, or record it."""
+    waited = found["waited"]
+    assert waited["usual"] == []
+    assert set(waited["looking"]) == {"aten.index.Tensor", "aten.index_put.default"}
+    assert waited["fetched"] == ["aten._to_copy.default"]
+
+
 def test_apples_gpu_has_a_kernel_for_each_operation(found: dict[str, Any]) -> None:
     entries = yaml.load(KERNELS.read_text(), yaml.CSafeLoader)
     functions = {entry["func"].partition("(")[0]: entry for entry in entries}

@@ -190,7 +190,7 @@ def test_a_loss_of_ones_own_counts_as_one_of_ours_does_in_any_parts(folder: Path
             torch.manual_seed(0)
             model = GPT(GPTConfig(11, emb_dim=8, num_layers=1, num_heads=2, context_length=16))
             parts = list(zip(inputs.split(rows), targets.split(rows), strict=True))
-            result = set_gradients(
+            figures = set_gradients(
                 Loss(model, function),
                 list(model.parameters()),
                 parts,
@@ -198,6 +198,7 @@ def test_a_loss_of_ones_own_counts_as_one_of_ours_does_in_any_parts(folder: Path
                 grad_clip=1e9,
                 precision=torch.float32,
             )
+            result = BatchResult.of(figures)
             found.append((result.minimised, result.loss, result.gradient_norm))
     for other in found[1:]:
         assert other == pytest.approx(found[0], rel=1e-5)
@@ -209,7 +210,7 @@ def test_for_one_process_the_loss_is_the_models_to_the_last_bit(counted: int) ->
     model = GPT(GPTConfig(11, emb_dim=8, num_layers=1, num_heads=2, context_length=100))
     inputs, targets = torch.randint(11, (2, 1, 100))
     targets[:, counted:] = IGNORED
-    result = set_gradients(
+    figures = set_gradients(
         Loss(model),
         list(model.parameters()),
         [(inputs, targets)],
@@ -217,6 +218,7 @@ def test_for_one_process_the_loss_is_the_models_to_the_last_bit(counted: int) ->
         grad_clip=1e9,
         precision=torch.float32,
     )
+    result = BatchResult.of(figures)
     assert result.minimised == result.loss == model.loss(inputs, targets).item()
 
 
@@ -262,7 +264,7 @@ def test_each_target_that_counts_weighs_the_same_whichever_process_has_it(
             scale=scale,
         )
         assert model.head.weight.grad is not None
-        return found, model.head.weight.grad
+        return BatchResult.of(found), model.head.weight.grad
 
     alone, expected = result(gpt(), 4, slice(0, 4))
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
@@ -333,7 +335,7 @@ def test_the_loss_and_its_gradients_are_those_of_one_speaker(folder: Path) -> No
     losses, _ = token_cross_entropy(model, plain_inputs, plain_targets)  # (b, T)
     byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())
     parts = [(inputs[:1], targets[:1]), (inputs[1:], targets[1:])]
-    result = set_gradients(
+    figures = set_gradients(
         Loss(model),
         list(model.parameters()),
         parts,
@@ -341,6 +343,7 @@ def test_the_loss_and_its_gradients_are_those_of_one_speaker(folder: Path) -> No
         grad_clip=1e9,
         precision=torch.float32,
     )
+    result = BatchResult.of(figures)
     assert result.loss == pytest.approx(losses[is_counted].mean().item(), rel=1e-5)
     bytes_per_token = byte_lengths[targets[is_counted]].sum().item() / is_counted.sum().item()
     bits = result.loss / math.log(2)

@@ -253,7 +253,7 @@ def gradients(count: int, **changes: Any) -> tuple[list[Tensor], BatchResult]:
         torch.nn.init.normal_(parameter, std=0.3)
     parameters = list(model.parameters())
     with workers.team(count):
-        result = set_gradients(
+        figures = set_gradients(
             Loss(model),
             parameters,
             descent(model, **changes).parts(step=3, done=0.0),
@@ -261,6 +261,7 @@ def gradients(count: int, **changes: Any) -> tuple[list[Tensor], BatchResult]:
             grad_clip=1e5,
             precision=torch.float32,
         )
+    result = BatchResult.of(figures)
     found = [p.grad for p in parameters if p.grad is not None]
     assert len(found) == len(parameters)
     norm = torch.cat([g.flatten() for g in found]).norm().item()
