@@ -4,13 +4,17 @@ end lowest.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import torch
 
 from .. import UserError
 from ..config import PARTS, GPTConfig, Settings
 from ..data.source import Source, check_short_text, held_out, split
+from ..devices.choice import has_gpu
 from ..training import distributed
 from ..training.messages import say_meanwhile
 from ..training.precision import choose_precision
@@ -21,6 +25,8 @@ from .plan import Planned, check_step, has_time_for_a_step, plan
 from .speed import measure_speed
 from .text_stats import TextStats, measure_text, seen_by
 from .tuning import is_worthwhile, knows_language
+
+Seen = TypeVar("Seen")
 
 # Operations a second in a large matrix product, more than a training reaches on any processor.
 _FASTER_THAN_PROCESSORS = 2e13
@@ -50,20 +56,45 @@ def measure(
     stored_speed: StoredSpeed | None = None,
 ) -> Measured:
     """Measure the text, and the machine where there is no `stored_speed` of it."""
+    asked, *_ = beginnings
+    look = partial(_look_at_text, source, beginnings)
+    seen = _while_gpu_starts(look, asked.settings) if _may_use_gpu(asked.settings) else look()
+    machines = tuple(_machines(asked, stored_speed))
+    return Measured(seen, machines, held_out(source, asked.settings.text))
+
+
+def _look_at_text(source: Source, beginnings: tuple[Beginning, ...]) -> tuple[Beginning, ...]:
+    """The beginnings with the text as each sees it. The second is left out if the text is too short
+    for its model. What does not fit together is refused before the machine is measured."""
     asked, *others = beginnings
     settings = asked.settings
     text = measure_text(source, settings.text, settings["tokenizer"], can_copy=_can_copy(asked))
     own = _text_for(asked, text, source) or text
-    # What does not fit together is refused before the machine is measured.
     plan(own, Machine(None, distributed.world_size()), settings, asked.config)
 
-    machines = tuple(_machines(asked, stored_speed))
     seen = [replace(asked, text=own)]
     for other in others:
         known = _text_for(other, text, source)
         if known is not None:
             seen.append(replace(other, text=known))
-    return Measured(tuple(seen), machines, held_out(source, settings.text))
+    return tuple(seen)
+
+
+def _may_use_gpu(settings: Settings) -> bool:
+    """Whether a GPU is asked for, or seems to be here."""
+    name = settings["device"]
+    return has_gpu() if name == "auto" else name != "cpu"
+
+
+def _while_gpu_starts(look: Callable[[], Seen], settings: Settings) -> Seen:
+    """What the processor finds out, while a GPU loads its libraries and shows that it computes
+    rightly. Nothing is timed meanwhile."""
+    with ThreadPoolExecutor(1, "text") as beside:
+        looked = beside.submit(look)
+        device = distributed.device_of_rank(settings["device"])
+        if device.type != "cpu":
+            choose_precision(settings["precision"], device)
+        return looked.result()
 
 
 def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStats | None:

@@ -3,6 +3,7 @@ what torch says of them is replaced."""
 
 import json
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,38 @@ def test_beside_a_gpu_that_is_faster_than_any_processor_none_is_measured(
     assert plan.settings["device"] == "cuda" and asked == [CUDA]
     assert "training on cuda: for " in capsys.readouterr().err
     assert plan.why_device.endswith(" M parameters no processor is as fast")
+
+
+def test_the_processor_looks_at_the_text_while_a_gpu_starts_and_not_while_it_is_timed(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the two waits until the other has begun."""
+    begun = {"text": threading.Event(), "gpu": threading.Event()}
+    done = list[str]()
+    measure_text = choose.measure_text
+
+    def look(*arguments: Any, **more: Any) -> Any:
+        begun["text"].set()
+        assert begun["gpu"].wait(30)
+        found = measure_text(*arguments, **more)
+        done.append("text")
+        return found
+
+    def start(name: str) -> torch.device:
+        begun["gpu"].set()
+        assert begun["text"].wait(30)
+        return CUDA
+
+    def measure(*_: Any) -> Speed:
+        done.append("speed")
+        return Speed(flops=7e14, start=4e-4)
+
+    monkeypatch.setattr(choose, "has_gpu", lambda: True)
+    monkeypatch.setattr(choose, "measure_text", look)
+    monkeypatch.setattr(distributed, "device_of_rank", start)
+    monkeypatch.setattr(choose, "measure_speed", measure)
+    plan = plan_of(files=("my.txt",), init="none", precision="float32", minutes=0.5)
+    assert plan.settings["device"] == "cuda" and done == ["text", "speed"]
 
 
 def test_a_device_that_was_named_is_not_compared(on_a_machine_with: Any) -> None:
