@@ -76,7 +76,7 @@ class Studio:
         free = free_space(self.workspace.root)
         return {
             "runs": runs,
-            "bin": [told_of(run) for run in runs_in(self.workspace.bin)],
+            "bin": [told_of(run) for run in sorted(runs_in(self.workspace.bin))],
             "texts": texts_in(self.workspace),
             "line": [
                 {name: run[name] for name in ("name", "place", "starts_in")} for run in waiting

@@ -125,7 +125,7 @@ def describe_settings(chosen: Mapping[str, Any]) -> list[Fields]:
                 {
                     "name": name,
                     "group": group,
-                    "help": field.metadata["help"],
+                    "help": for_window(field.metadata["help"]),
                     "kind": "choice" if choices else _kind(config, name),
                     "choices": choices,
                     "default": None if is_planned else field.default,

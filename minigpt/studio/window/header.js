@@ -8,6 +8,7 @@ import { ACTIVE, shortDurationOf } from "./basics/words.js";
 
 const THEME = "minigpt-studio-theme"; // where it is remembered
 const ASKED = 5000; // milliseconds in which a second press closes the studio
+const LONGEST = 28; // characters of a name: the buttons stay in one line
 
 export function makeHeader() {
   const title = h("a", { href: "/", className: "title" }, "minigpt studio");
@@ -27,17 +28,22 @@ export function showState(state) {
   show();
 }
 
-/** Say that a run is learning, and how long it will; nothing without a run. */
+/** Say that a run is learning, and how long it will; nothing without a run, and on its own screen, which says so. */
 function showLearning(run) {
   const link = byId("learning");
-  link.hidden = run === undefined;
-  if (run === undefined) return;
+  const address = run === undefined ? "" : `/run/${encodeURIComponent(run.name)}`;
+  link.hidden = run === undefined || location.pathname === address;
+  if (link.hidden) return;
 
   const seconds = run.ends_at === null || run.state === "stopping" ? 0 : run.ends_at - Date.now() / 1000;
   const left = seconds < 1 ? null : shortDurationOf(seconds); // it only saves then
   const words = left === null ? "header.learning" : "header.learningLeft";
-  link.href = `/run/${encodeURIComponent(run.name)}`;
-  link.textContent = string(words, { name: run.name, left });
+  link.href = address;
+  link.textContent = string(words, { name: shortened(run.name), left });
+}
+
+function shortened(name) {
+  return name.length <= LONGEST ? name : `${name.slice(0, LONGEST - 1).trimEnd()}…`;
 }
 
 /** The button between the themes; the browser remembers what somebody chooses. */

@@ -211,6 +211,8 @@ def test_the_clock_ends_at_the_planned_time(page: Any, program: Opened) -> None:
     make_run(program.folder / "runs", job=job, phase="training", is_alive=True)
     page.goto(f"{program.url}/run/diary")
     page.locator(".head .clock").get_by_text("2:00 of 2:00").wait_for()
+    page.locator("#learning").wait_for(state="hidden")  # the screen itself says so
+    page.goto(program.url)
     page.locator("#learning", has_text="Learning: diary").wait_for()
 
 

@@ -38,10 +38,13 @@ function waitingOf(run) {
 
 // Moments of a training
 
-/** When a row was written: "after 2:14, step 512", or "before its first step". */
-export function momentOf(row) {
+/** When a row of a run was written: "after 2:14, step 512", or "before its first step". The last text is written when
+ * the training has ended, which is its moment. */
+export function momentOf(row, run) {
   if (row.step === 0) return string("learning.beforeFirst");
-  return string("learning.moment", { time: clockOf(row.seconds), step: number(row.step) });
+  const hasEnded = !ACTIVE.includes(run.state) && run.elapsed !== null;
+  const seconds = hasEnded ? Math.min(row.seconds, run.elapsed) : row.seconds;
+  return string("learning.moment", { time: clockOf(seconds), step: number(row.step) });
 }
 
 /** "Its first guess is right for 4 pieces in 10.": always in 10, so that one can be compared with the next. */

@@ -80,6 +80,7 @@ export function makeActions(record, { seeItThink, showChildhood }) {
   function draw(showsChildhood) {
     const { run } = record;
     childhood.setAttribute("aria-expanded", String(showsChildhood));
+    think.classList.toggle("main", run.state === "done"); // else "Go on" is
     childhood.hidden = run.state !== "done"; // else it is on the screen
     nonsense.hidden = run.state !== "done"; // the same
     more.hidden = run.state !== "done"; // else the head has "Go on"

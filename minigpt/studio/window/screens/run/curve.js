@@ -31,7 +31,7 @@ export function makeCurve(record) {
     const said = sentences(record);
     now.textContent = said.now;
     guess.textContent = said.guess;
-    guess.hidden = said.guess === "";
+    guess.hidden = said.guess === "" && record.evaluations.length > 0;
 
     const lines = linesOf(record);
     picture.replaceChildren(drawn(record, lines, picture.clientWidth));
@@ -56,10 +56,11 @@ export function sentences(record) {
   };
 }
 
-/** The newest evaluation while it learns; afterwards the one whose model is kept. */
+/** The newest evaluation while it learns; afterwards the one whose model is kept, if it has a row. */
 function countingNow({ run, evaluations }) {
-  if (ACTIVE.includes(run.state)) return evaluations.at(-1);
-  return evaluations.findLast((row) => row.val_bits_per_byte === run.bits);
+  const newest = evaluations.at(-1);
+  if (ACTIVE.includes(run.state)) return newest;
+  return evaluations.findLast((row) => row.val_bits_per_byte === run.bits) ?? newest;
 }
 
 /** "First point in about 4 seconds". */
@@ -104,7 +105,7 @@ function drawn(record, lines, width) {
 function drawLegend(legend, record, lines) {
   const has = {
     validation: true,
-    counting: lines.counting !== null,
+    counting: lines.counting !== null || record.evaluations.length === 0, // it is found out with the first point
     training: true,
     expected: lines.expected !== null,
   };

@@ -36,6 +36,7 @@ export function makeWrites(record, chosen) {
     childhood.draw();
     const row = childhood.shown();
     title.textContent = string(titleOf(record.run, childhood.isNow()));
+    if (row !== undefined) moment.textContent = string("learning.sameDie", { moment: momentOf(row, record.run) });
     if (row === drawn) return;
     drawn = row;
     if (row === undefined) {
@@ -46,7 +47,6 @@ export function makeWrites(record, chosen) {
     const begun = h("b", {}, row.beginning);
     fill(text, begun, ...marked(row.text.slice(row.beginning.length), row.unknown ?? []));
     words.textContent = wordsOf(row);
-    moment.textContent = string("learning.sameDie", { moment: momentOf(row) });
   }
 
   return { element, draw, shown: childhood.shown };
@@ -153,7 +153,7 @@ function makeChildhood(record, choose) {
 
     slider.max = last;
     slider.value = at;
-    slider.setAttribute("aria-valuetext", newest < 0 ? "" : momentOf(record.samples[at]));
+    slider.setAttribute("aria-valuetext", newest < 0 ? "" : momentOf(record.samples[at], record.run));
     element.hidden = newest < 1;
     const missed = looksBack && playing === null ? newest - last : 0;
     newer.textContent = missed > 0 ? string(missed === 1 ? "learning.newer1" : "learning.newer", { n: missed }) : "";

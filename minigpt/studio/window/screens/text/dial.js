@@ -43,9 +43,9 @@ export function makeDial(first, look) {
     nameProblem,
     problem,
     h("div", { className: "row start" }, summary, more.opener, start),
-    more.element,
     forecast, // below the button, which stays in its place when the measuring ends
     before,
+    more.element,
   ]);
   const element = h("section", { className: "dial card", hidden: true, "aria-label": string("dial.howLong") }, form);
 
@@ -58,6 +58,8 @@ export function makeDial(first, look) {
   function show() {
     const plan = planOf(text, minutes);
     for (const stop of stops) stop.tell(sentencesOf(planOf(text, stop.minutes), stop.minutes, ahead));
+    // What is expected is seen above the settings, which stay where they are while it is found out anew.
+    forecast.style.minHeight = more.element.hidden ? "" : `${forecast.offsetHeight}px`;
     fill(forecast, ...forecastOf(text, plan, minutes, ahead, measureAgain));
     summary.textContent = summaryOf(plan, minutes, ahead);
     start.disabled = plan?.problem != null || text.plans?.problem?.kind === "setting";

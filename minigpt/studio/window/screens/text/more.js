@@ -136,7 +136,7 @@ function makeField({ name, help, kind, choices, default: usual, planned }, chang
   control.setAttribute("aria-describedby", described);
 
   const label = h("label", { htmlFor: id }, name.replaceAll("_", " "));
-  const about = h("p", { className: "facts", id: `${id}-help` }, `${help}.`);
+  const about = h("p", { className: "facts", id: `${id}-help` }, sentenceOfHelp(help));
   const problem = h("p", { className: "bad", id: `${id}-problem`, role: "alert" });
   return {
     element: h("div", { className: "field setting" }, label, control, problem, about),
@@ -145,6 +145,12 @@ function makeField({ name, help, kind, choices, default: usual, planned }, chang
     say: (words) => (problem.textContent = words),
     focus: () => control.focus(),
   };
+}
+
+/** What a setting does, as a sentence. */
+function sentenceOfHelp(help) {
+  const end = help.endsWith(".") ? "" : ".";
+  return help.charAt(0).toUpperCase() + help.slice(1) + end;
 }
 
 /** "planned", "usually 0.9", "usually on", or nothing to say. */
