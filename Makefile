@@ -39,12 +39,24 @@ KINDS := long distributed kill fuzz systems gpu loggers serve lens llama noteboo
 .PHONY: demo test $(addprefix test-,rest $(KINDS) wheel browser page studio lowest) dist chromium \
 	docs lock bench bench-page bench-gpu clean
 
+# How both scenes begin
+define OPENING
+TORELLO.
+I love you, lady.
+
+VERIDIANA.
+Prove it, sir.
+
+TORELLO.
+endef
+export OPENING
+
 define NEXT
 
 Three things to try next:
 
   talk with one of them:
-    $(BIN)/python generate.py "PENDRAY: Good morrow, mistress. What says the tide?" --as Tamsin
+    $(BIN)/python generate.py "TORELLO: I love you, lady." --as Veridiana
 
   see how it thinks: this writes a page to open in a browser
     $(BIN)/minigpt page
@@ -55,13 +67,13 @@ endef
 export NEXT
 
 demo: .venv/ready
-	@$(BIN)/python generate.py "$$(printf 'THE MILLER.\nGood morrow')" --run base --seed 1 \
-		--max-new-tokens 60 --whole-sentences --wrap 80
+	@$(BIN)/python generate.py "$$OPENING" --run base --seed 1 --max-new-tokens 60 \
+		--whole-sentences --wrap 80
 	@echo
 	@$(BIN)/python train.py --minutes $(MINUTES)
 	@echo
-	@$(BIN)/python generate.py "JENIFER." --plain --seed 1 --max-new-tokens 300 --whole-sentences \
-		--wrap 80
+	@$(BIN)/python generate.py "$$OPENING" --plain --seed 1 --max-new-tokens 200 \
+		--whole-sentences --wrap 80
 	@echo "$$NEXT"
 
 # Each of the two processes computes with one thread.

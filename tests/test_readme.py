@@ -25,6 +25,7 @@ def fences(text: str, language: str) -> list[str]:
 def commands(page: Path) -> list[str]:
     """The commands of minigpt in a page, without what stands before them in their lines."""
     code = "".join(fences(page.read_text(encoding="utf-8"), "sh"))
+    code = re.sub(r'"[^"]*"', lambda quoted: quoted[0].replace("\n", " "), code)
     lines = code.replace("\\\n", " ").splitlines()
     before = r"^.*\| |^ *torchrun .*(?=train\.py)|^python (?=\w+\.py)|^\w+=.*(?=minigpt )"
     ours = [re.sub(before, "", line) for line in lines]
