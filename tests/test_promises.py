@@ -105,12 +105,10 @@ PROMISES = {
     ],
     "docs/serve.md": [
         f"http://127.0.0.1:{ServeConfig.port};",
-        f"the server has OpenAI's, temperature {Order.temperature:.0f} and {Order.max_tokens} "
-        "tokens for a completion",
-        f"has temperature {SampleConfig.temperature} and {SampleConfig.max_new_tokens} tokens.",
+        f"Only the length has OpenAI's default, {Order.max_tokens} tokens for a completion",
         f"unfinished texts are cut off after {word(GRACE)} seconds",
         f"A body has at most {BODY // MB} MB, headers {head_bytes >> 10} KB.",
-        f"at most {word(CLIENTS_OF_A_TEXT)} times `--max-waiting` connections",
+        f"Beyond {word(CLIENTS_OF_A_TEXT)} times `--max-waiting` connections",
         f"if within {PATIENCE:.0f} to {2 * PATIENCE:.0f} seconds it has not sent",
     ],
     "docs/training.md": [
