@@ -26,7 +26,8 @@ from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.devices.check import why_wrong
 from minigpt.devices.choice import find_device, this_gpu
-from minigpt.model import GPT
+from minigpt.model import GPT, flops_per_token
+from minigpt.recipe.speed import SHAPE_ON_GPU, measure_speed
 from minigpt.runs.folder import METRICS, read_config, read_metrics
 from minigpt.training.callbacks import Figures
 from minigpt.training.distributed import device_of_rank
@@ -81,6 +82,15 @@ def test_a_training_says_which_device_it_takes_and_why(
     run = train_tiny(device="auto", steps=1, num_evals=1)
     assert read_config(run).training.device in ("cpu", "cuda")
     assert re.search("training on cuda: for |cuda is here, but for ", capsys.readouterr().err)
+
+
+@on_cuda
+def test_its_speed_is_that_of_a_training_s_steps() -> None:
+    """A narrow model moves what it multiplies for most of a step, and a short step is starting."""
+    speed = measure_speed(torch.device("cuda"), torch.bfloat16)
+    assert speed.flops > 1e12 and speed.transfer > 0.0 and speed.busy > 1
+    operations = flops_per_token(SHAPE_ON_GPU) / speed.flops
+    assert speed.seconds(SHAPE_ON_GPU, 64 * 256) > 2 * 64 * 256 * operations
 
 
 @on_cuda
