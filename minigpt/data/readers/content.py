@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import stat
 import sys
 import tempfile
 import zipfile
@@ -71,12 +72,17 @@ class Content:
 
     @classmethod
     def of_file(cls, file: Path, reading: ReadingConfig) -> "Content":
-        """The content of a file on disk; Unreadable if there is none."""
+        """The content of a file on disk; Unreadable if there is none. Refused if it is a pipe, such
+        as <(zcat a.gz) in a shell: a text is read several times."""
         try:
-            size = file.stat().st_size
+            status = file.stat()
         except (OSError, ValueError) as error:
             raise Unreadable(file, getattr(error, "strerror", None) or str(error)) from None
-        return cls(file, size, lambda: open(file, "rb"), reading)
+        if stat.S_ISFIFO(status.st_mode):
+            raise Refused(
+                file, "is a pipe, which can be read once only; send it to -, which is stdin"
+            )
+        return cls(file, status.st_size, lambda: open(file, "rb"), reading)
 
     @property
     def name(self) -> str:

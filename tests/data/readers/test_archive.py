@@ -2,12 +2,14 @@
 
 import gzip
 import io
+import os
 import tracemalloc
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from ...conftest import unix_only
 from ..texts import documents, refusal, write
 from .made import epub, opendocument, p, parquet, word, zipped, zstandard
 from .reading import report_of
@@ -300,6 +302,12 @@ def test_a_part_of_a_document_leads_to_another_by_its_name() -> None:
         ("a.xml", "", "a.xml"), ("../../a.xml", "x/y.xml", "../a.xml"),
     ):  # fmt: skip
         assert part_name(name, base) == found
+
+
+@unix_only
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.txt")
+    assert "is a pipe" in refusal(tmp_path / "a.txt")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
