@@ -48,6 +48,7 @@ VERIDIANA.
 Prove it, sir.
 
 TORELLO.
+
 endef
 export OPENING
 
@@ -72,7 +73,7 @@ demo: .venv/ready
 	@echo
 	@$(BIN)/python train.py --minutes $(MINUTES)
 	@echo
-	@$(BIN)/python generate.py "$$OPENING" --plain --seed 1 --max-new-tokens 200 \
+	@$(BIN)/python generate.py "$$OPENING" --plain --seed 1 --max-new-tokens 160 \
 		--whole-sentences --wrap 80
 	@echo "$$NEXT"
 

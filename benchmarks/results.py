@@ -127,7 +127,8 @@ I love you, lady.
 VERIDIANA.
 Prove it, sir.
 
-TORELLO."""  # of the scene that README shows
+TORELLO.
+"""  # of the scene that README shows
 
 
 def plays(given: argparse.Namespace) -> Iterator[Section]:
@@ -139,7 +140,7 @@ def plays(given: argparse.Namespace) -> Iterator[Section]:
         shown = f"```\n{shown_lines(ran)}\n```"
         yield measured("Two minutes on the plays", train, figures, output=shown)
 
-        how = "--plain --whole-sentences --max-new-tokens 150 --seed 1"
+        how = "--plain --whole-sentences --max-new-tokens 160 --seed 1"
         write = f'python generate.py {how} "{OPENING}"'
         text = run(write, Path(folder)).out
         yield measured("A scene", write, {}, output=f"```\n{text.strip()}\n```")
