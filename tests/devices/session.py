@@ -46,7 +46,7 @@ def command(line: str) -> None:
 
 def the_commands() -> None:
     """Plan for the device, which is measured, train, go on, and use the run."""
-    command("train my.txt --plan --minutes 0.5 --device far")
+    command("train my.txt --plan --minutes 99999 --device far")
     command(f"train my.txt --out runs/far {SHAPE} {SHORT} --device far")
     command("train --resume --out runs/far --steps 3 --device far")
     command("evaluate runs/far my.txt --stride 8 --batch-size 4 --device far")
