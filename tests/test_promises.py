@@ -15,7 +15,14 @@ import h11
 import pytest
 from packaging.requirements import Requirement
 
-from minigpt.config import EARLY_UNTIL, ReadingConfig, SampleConfig, TrainConfig, count_parameters
+from minigpt.config import (
+    EARLY_UNTIL,
+    PLAIN,
+    USUAL,
+    ReadingConfig,
+    TrainConfig,
+    count_parameters,
+)
 from minigpt.data import copies, counting, source
 from minigpt.data.readers import apart, archive, content, epub, paragraphs, rows, xml
 from minigpt.generation import continuation
@@ -105,6 +112,7 @@ PROMISES = {
     ],
     "docs/serve.md": [
         f"http://127.0.0.1:{ServeConfig.port};",
+        f"the temperature is mostly {USUAL['temperature']}, where OpenAI's is 1",
         f"Only the length has OpenAI's default, {Order.max_tokens} tokens for a completion",
         f"unfinished texts are cut off after {word(GRACE)} seconds",
         f"A body has at most {BODY // MB} MB, headers {head_bytes >> 10} KB.",
@@ -155,7 +163,11 @@ PROMISES = {
         f"The {word(places.PLACES)} places where the two differ most follow.",
     ],
     "docs/generating.md": [
-        f"| `--temperature {SampleConfig.temperature}` |",
+        f"| `--temperature {USUAL['temperature']}` |",
+        f"| `--dry-multiplier {USUAL['dry_multiplier']}` |",
+        f"`--dry-base` is {USUAL['dry_base']}:",
+        *(f'"{name}": {value},' for name, value in USUAL.items()),
+        f"is sampled at temperature {PLAIN.temperature}.",
         f"at most {continuation._LONGEST_SENTENCE} tokens",
         f"trained on {word(source._ENOUGH_DOCUMENTS)} documents or more",
     ],

@@ -52,7 +52,7 @@ def test_greedy_texts_and_those_of_temperature_1_stay_as_they_were_whatever_is_u
         (1, "the foxcyabssdi e he bmdbon thewd crord he hee tc f oh n helhhehe i fr an kild"),
     ):
         assert writer.generate(PROMPT, temperature=temperature, **text) == expected
-    assert writer.generate(PROMPT, temperature=0, dry_multiplier=4.0, **text).count(" n") < 30
+    assert writer.generate(PROMPT, **text) != writer.generate(PROMPT, dry_multiplier=0.0, **text)
 
 
 def test_a_kept_run_is_exported_and_shown(
@@ -76,4 +76,4 @@ def test_a_kept_run_is_small_and_holds_data_only(folder: Path) -> None:
     files = [path for path in folder.rglob("*") if path.is_file()]
     kinds = {".txt", ".json", ".jsonl", ".safetensors"}
     assert {file.suffix for file in files} <= kinds
-    assert sum(file.stat().st_size for file in files) < 70_000
+    assert sum(file.stat().st_size for file in files) < 80_000
