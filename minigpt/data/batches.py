@@ -24,6 +24,10 @@ from ..tokenizer import Tokenizer
 from .origin import Origin
 from .token_splitting import TokenSplitter
 
+_SHARE_OF_MEMORY = 1 / 50  # of a GPU's, that the tokens of a text may take
+_TOKEN = 4  # bytes of it
+_AT_ONCE = 1 << 22  # tokens that are copied there
+
 IGNORED = -100  # a target that does not count, as in torch's cross-entropy
 
 TokenIds = NDArray[np.integer]
@@ -78,24 +82,36 @@ class Batches(Protocol):
 
 
 def make_batches(dataset: Dataset, config: TrainConfig, context_length: int) -> Batches:
-    """The batches that a config asks for.
+    """The batches that a config asks for. On a GPU of NVIDIA they are made there, where the tokens
+    fit and all of them count.
 
     Raises:
         UserError: if tokens were to be split of which only some count.
     """
+    gpu = _gpu_for(dataset, config)
     batches: Batches = WindowBatches(
         dataset,
         batch_size=config.batch_size,
         context_length=context_length,
         seed=config.seed,
+        device=gpu,
     )
     if config.token_split_prob > 0.0:
         if dataset.counted_train is not None:
             raise UserError("tokens of which only some count cannot be split: token_split_prob")
-        batches = SplitTokens(batches, dataset.tokenizer, config)
+        batches = SplitTokens(batches, dataset.tokenizer, config, gpu or torch.device("cpu"))
     if config.warmup_context is not None:
         batches = ShortContext(batches, config.warmup_context)
     return batches
+
+
+def _gpu_for(dataset: Dataset, config: TrainConfig) -> torch.device | None:
+    """The GPU on which batches are made; None if they are made in main memory, and sent."""
+    if not config.device.startswith("cuda") or dataset.counted_train is not None:
+        return None
+    device = torch.device(config.device)
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return device if _TOKEN * len(dataset.train) <= _SHARE_OF_MEMORY * memory else None
 
 
 class WindowBatches:
@@ -103,9 +119,19 @@ class WindowBatches:
 
     The text is cut into windows side by side. Each is drawn once before the next epoch cuts the
     text elsewhere. In the place of windows in which no target counts, the others are drawn again.
+
+    With a `device` the tokens of a text that all count are copied there, and so are the batches.
     """
 
-    def __init__(self, dataset: Dataset, *, batch_size: int, context_length: int, seed: int):
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        batch_size: int,
+        context_length: int,
+        seed: int,
+        device: torch.device | None = None,
+    ):
         self._dataset = dataset
         self._batch_size = batch_size
         self._context_length = context_length
@@ -116,6 +142,7 @@ class WindowBatches:
         self._in_epoch = max(self._places // context_length, 1)  # windows
         # Remembered: the next batch is most likely of the same epoch.
         self._starts_of_epoch = lru_cache(maxsize=1)(self._draw_epoch)
+        self._copy = None if device is None else _copied(dataset.train, device)  # (n,)
 
     def starts(self, step: int) -> NDArray[np.int64]:
         """See :class:`Batches`."""
@@ -133,8 +160,10 @@ class WindowBatches:
         """See :class:`Batches`."""
         tokens = self._dataset.train
         counted = self._dataset.counted_train
-        starts = self.starts(step)[rows].tolist()
-        windows = [window(tokens, start, self._context_length, counted) for start in starts]
+        starts = self.starts(step)[rows]
+        if self._copy is not None:
+            return windows_at(torch.from_numpy(starts), self._copy, self._context_length)
+        windows = [window(tokens, s, self._context_length, counted) for s in starts.tolist()]
         return batch_of(windows)
 
     def validation(self, max_tokens: int) -> Iterator[Window]:
@@ -170,12 +199,14 @@ class WindowBatches:
 class SplitTokens:
     """Batches in which some tokens are split in two, until near the end of the training."""
 
-    def __init__(self, batches: Batches, tokenizer: Tokenizer, config: TrainConfig):
+    def __init__(
+        self, batches: Batches, tokenizer: Tokenizer, config: TrainConfig, device: torch.device
+    ):
         self.all_count = batches.all_count
         self.starts = batches.starts
         self.validation = batches.validation
         self._batches = batches
-        self._splitter = TokenSplitter(tokenizer)
+        self._splitter = TokenSplitter(tokenizer, device)
         self._config = config
 
     def batch(self, step: int, done: float, rows: slice = slice(None)) -> Batch:
@@ -188,7 +219,7 @@ class SplitTokens:
         # Drawn for all rows, so that a row is split alike whichever process it falls to.
         shape = (2, self._config.batch_size, ids.shape[1])
         random = _random(self._config.seed, step, counter=1 << 255).random(shape)
-        of_rows = torch.from_numpy(random[:, rows])  # (2, b, T + 1)
+        of_rows = sent(torch.from_numpy(random[:, rows]), ids.device)  # (2, b, T + 1)
         ids = self._splitter(ids, self._config.token_split_prob, of_rows)
         return ids[:, :-1], ids[:, 1:]
 
@@ -235,6 +266,31 @@ def batch_of(windows: Sequence[Window]) -> Batch:
     """Windows of the same length one below the other."""
     inputs, targets = zip(*windows, strict=True)
     return torch.from_numpy(np.stack(inputs)), torch.from_numpy(np.stack(targets))
+
+
+def windows_at(starts: Tensor, tokens: Tensor, length: int) -> Batch:
+    """The windows of tokens ``(n,)`` that begin at starts ``(b,)``, on the device of the tokens.
+    Nothing waits for it."""
+    device = tokens.device
+    reach = torch.arange(length + 1, device=device)  # the last one is a target only
+    ids = tokens[sent(starts, device)[:, None] + reach].long()  # (b, length + 1)
+    return ids[:, :-1], ids[:, 1:]
+
+
+def _copied(tokens: TokenSequence, device: torch.device) -> Tensor:
+    """All tokens ``(n,)`` in the memory of a device."""
+    copy = torch.empty(len(tokens), dtype=torch.int32, device=device)
+    for start in range(0, len(tokens), _AT_ONCE):
+        part = torch.from_numpy(tokens[start : start + _AT_ONCE].astype(np.int32))
+        copy[start : start + len(part)].copy_(part)
+    return copy
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of a batch on a device. To a GPU of NVIDIA it is on its way when this returns."""
+    if device.type != "cuda" or tensor.is_cuda:
+        return tensor.to(device)
+    return tensor.contiguous().pin_memory().to(device, non_blocking=True)
 
 
 def windows_side_by_side(

@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from .. import UserError
 from ..config import TrainConfig
-from ..data.batches import Batch, Batches
+from ..data.batches import Batch, Batches, sent
 from . import distributed, workers
 from .captured import CapturedStep, say_not_captured, why_not_captured
 from .checkpoint import Learner, TrainingState
@@ -158,7 +158,10 @@ class GradientDescent:
         if not isinstance(share, int | float):
             raise UserError(f"schedule must return a number, got {type(share).__name__}")
         _set_rates(self._optimizers, share)
-        parts = [_sent(part, self._device) for part in self.parts(state.step, done)]
+        parts = [
+            (sent(inputs, self._device), sent(targets, self._device))
+            for inputs, targets in self.parts(state.step, done)
+        ]
 
         seed_step(self._config, state.step)
         if self._config.precision == "float16":
@@ -274,15 +277,6 @@ def _set_rates(optimizers: Sequence[Optimizer], share: float) -> None:
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group[PEAK] * share
-
-
-def _sent(part: Batch, device: torch.device) -> Batch:
-    """A part of a batch on the device. To a GPU it is on its way when this returns."""
-    inputs, targets = part  # each (b, T)
-    if device.type == "cuda" and not inputs.is_cuda:
-        inputs = inputs.contiguous().pin_memory()
-        targets = targets.contiguous().pin_memory()
-    return inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
 
 
 def set_gradients(

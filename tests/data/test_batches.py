@@ -146,6 +146,24 @@ KINDS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("done", [0.0, 0.9])
+def test_batches_that_are_made_on_a_device_are_those_of_main_memory(
+    dataset: Dataset, kind: dict[str, Any], done: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens are copied there, and the windows gathered by where they begin."""
+    monkeypatch.setattr("minigpt.data.batches._AT_ONCE", 100)
+    usual = harder(dataset, **kind)
+    monkeypatch.setattr("minigpt.data.batches._gpu_for", lambda *_: torch.device("cpu"))
+    gathered = harder(dataset, **kind)
+    for step in (0, 5, 200):
+        for rows in (slice(None), slice(2, 4)):
+            expected = usual.batch(step, done, rows)
+            found = gathered.batch(step, done, rows)
+            assert all(map(torch.equal, found, expected))
+            assert [ids.dtype for ids in found] == [torch.int64, torch.int64]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("done", [0.0, 0.9])
 def test_the_rows_of_all_processes_are_the_whole_batch(
     dataset: Dataset, kind: dict[str, Any], done: float
 ) -> None:

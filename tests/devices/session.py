@@ -21,7 +21,7 @@ import minigpt
 from minigpt.attention import fused
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.data.batches import make_batches
+from minigpt.data.batches import WindowBatches
 from minigpt.devices.check import why_wrong
 from minigpt.recipe import run, samples, speed
 from minigpt.runs.folder import METRICS, read_metrics
@@ -106,8 +106,9 @@ def own_parts() -> None:
 
 
 def waits() -> dict[str, list[str]]:
-    """What a step on `far` waits for, in which it computes, changes the weights and their average;
-    and what waits in a step that also fetches its figures, or whose loss looks at a number."""
+    """What a step on `far` waits for: it takes windows from the tokens there, computes, and changes
+    the weights and their average. And what waits when its figures are fetched, and where a loss
+    looks at a number."""
     dataset = minigpt.prepare("my.txt", vocab_size=300)
     config = TrainConfig(batch_size=4, micro_batch_size=3, precision="float32", device="far")
     sizes = {"context_length": 16, "emb_dim": 16, "num_layers": 1, "num_heads": 2}
@@ -118,12 +119,14 @@ def waits() -> dict[str, list[str]]:
         is_first = targets.flatten() == targets[0, 0]
         return nn.functional.cross_entropy(logits[is_first], targets.flatten()[is_first])
 
+    device = torch.device("far")
+    windows = WindowBatches(dataset, batch_size=4, context_length=16, seed=0, device=device)
     for name, loss in {"usual": None, "looking": looking}.items():
         model = minigpt.GPT(minigpt.GPTConfig(300, dropout=0.1, **sizes)).to("far")
         learner = Learner.of(model, chosen_optimizers(None, model, config), config)
         descent = GradientDescent(
             learner,
-            make_batches(dataset, config, context_length=16),
+            windows,
             config,
             loss=loss,
             byte_lengths=torch.tensor(dataset.tokenizer.byte_lengths()),

@@ -8,6 +8,7 @@ kernels of a GPU add up in another order each time, and so does an interrupted t
 with an uninterrupted one to 1e-4, not bit for bit.
 """
 
+import math
 import os
 import re
 import subprocess
@@ -30,6 +31,7 @@ from minigpt.model import GPT, flops_per_token
 from minigpt.recipe.speed import SHAPE_ON_GPU, measure_speed
 from minigpt.runs.folder import METRICS, read_config, read_metrics
 from minigpt.training.callbacks import Figures
+from minigpt.training.captured import CapturedStep, say_not_captured
 from minigpt.training.distributed import device_of_rank
 from tests.conftest import TINY, move_into, train_tiny
 from tests.data.chats.made import some_chat
@@ -296,6 +298,122 @@ def test_a_training_goes_on_on_another_device(
     command(f"train --resume --out moved --device {second}")
     assert losses(Path("moved")) == pytest.approx(losses(whole), abs=1e-3)
     assert read_config(Path("moved")).training.device == second
+
+
+# Steps that are recorded as CUDA graphs
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[CapturedStep]:
+    """The steps that trainings record."""
+    steps: list[CapturedStep] = []
+
+    class Noted(CapturedStep):
+        def __init__(self, *given: Any):
+            super().__init__(*given)
+            steps.append(self)
+
+    monkeypatch.setattr("minigpt.training.step.CapturedStep", Noted)
+    return steps
+
+
+def as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on no step is recorded."""
+    monkeypatch.setattr("minigpt.training.step.why_not_captured", lambda *_: "a test asks for that")
+
+
+@on_cuda
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"optimizer": "adamw"},
+        {"micro_batch_size": 3, "token_split_prob": 0.2},
+        {"precision": "bfloat16"},
+        {"network": {"dropout": 0.2}},
+        {"network": {"architecture": "gpt2"}},
+    ],
+    ids=str,
+)
+def test_recorded_steps_learn_what_others_do(
+    settings: dict[str, Any],
+    workplace: Path,
+    recorded: list[CapturedStep],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also with a context that grows after 20 of 25 steps, and with the same dropout."""
+    settings = {"device": DEVICE, "steps": 25, "warmup_context": 12} | settings
+    found = trained_losses(**settings)
+    assert [step.recorded for step in recorded] == [2]
+    as_they_are(monkeypatch)
+    assert found == pytest.approx(trained_losses(**settings), abs=5e-3)
+    assert len(recorded) == 1 and found[-1] < found[0] - 1.0
+
+
+@on_cuda
+@pytest.mark.parametrize("step", [12, 18])
+def test_a_recorded_training_that_is_interrupted_ends_as_another(
+    step: int, workplace: Path, recorded: list[CapturedStep]
+) -> None:
+    """Before or after the context grows, with dropout."""
+    settings = {"device": DEVICE, "steps": 24, "num_evals": 2, "warmup_context": 8, "dropout": 0.2}
+    whole = train_tiny(out="whole", **settings)
+    interrupted("parts", step=step, **settings)
+    parts = resume(Path("parts"))
+    weights = [load_file(run / "model.safetensors") for run in (whole, parts)]
+    torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=1e-6)
+    assert recorded[0].recorded == 2 and all(step.recorded >= 1 for step in recorded)
+
+
+@on_cuda
+def test_a_network_that_waits_for_the_gpu_is_trained_with_one_line(
+    workplace: Path, recorded: list[CapturedStep], capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Waits(Bigrams):
+        def forward(self, token_ids: Tensor) -> Tensor:
+            return self.table(token_ids) * (1.0 + self.table.weight[0, 0].item())
+
+    dataset = minigpt.prepare("my.txt", vocab_size=300)
+    noted = Noted()
+    config = TrainConfig(steps=20, num_evals=1, batch_size=4, device=DEVICE, learning_rate=0.1)
+    network = Waits(dataset.tokenizer.vocab_size)
+    say_not_captured.cache_clear()
+    minigpt.Trainer(network, dataset, config, callbacks=[noted]).train()
+    assert noted.losses[-1] < noted.losses[0] - 1.0
+    said = capsys.readouterr().err
+    assert said.count("steps are not recorded as a CUDA graph") == 1 and "waits" in said
+    assert recorded[0].recorded == 0
+
+
+@on_cuda
+def test_recorded_steps_take_little_more_memory(
+    workplace: Path, recorded: list[CapturedStep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both graphs use the same."""
+    network = {"context_length": 256, "emb_dim": 256, "num_layers": 4}
+    settings = {"device": DEVICE, "steps": 25, "warmup_context": 128, "batch_size": 64}
+    taken = []
+    for _ in range(2):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        trained_losses(network, **settings)
+        taken.append(torch.cuda.max_memory_reserved())
+        as_they_are(monkeypatch)
+    assert recorded[0].recorded == 2
+    assert taken[0] < 1.3 * taken[1]
+
+
+@on_cuda
+def test_a_recorded_training_that_diverges_is_stopped(
+    workplace: Path, recorded: list[CapturedStep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most one step later, and with the best weights kept."""
+    rates = iter([1e-3] * 12 + [math.inf] * 100)
+    monkeypatch.setattr("minigpt.training.step.rise_and_fall", lambda done, **_: next(rates))
+    with pytest.raises(minigpt.UserError, match=r"became .* at step 13; the best weights"):
+        train_tiny(device=DEVICE, steps=50, num_evals=10)
+    kept = load_file(Path("runs/my/model.safetensors"))
+    assert recorded[0].recorded == 1 and all(w.isfinite().all() for w in kept.values())
 
 
 class Bigrams(nn.Module):

@@ -26,9 +26,11 @@ from minigpt.runs.folder import (
     CHECKPOINT,
     METRICS,
     PICTURE,
+    STEPS,
     WEIGHTS,
     read_config,
     read_metrics,
+    read_steps,
 )
 from minigpt.runs.journal import Journal
 from minigpt.runs.read_model import load_run
@@ -39,7 +41,7 @@ from minigpt.training.checkpoint import LAST, Learner, read_state
 from minigpt.training.evaluation import evaluate_windows
 from minigpt.training.loss import Loss
 from minigpt.training.optimizer import chosen_optimizers
-from minigpt.training.step import BatchResult, GradientDescent, set_gradients
+from minigpt.training.step import BatchResult, GradientDescent, StartedStep, set_gradients
 from minigpt.training.trainer import Trainer
 from tests.conftest import TINY, move_into, some_text, tiny_settings, train_tiny
 from tests.training.runs import after_step, resume
@@ -299,6 +301,60 @@ def test_parts_are_never_fewer_than_the_workers_because_a_part_could_be_larger(
     with workers.team(2):
         parts = descent(small_gpt(), micro_batch_size=100).parts(step=0, done=1.0)
         assert [len(inputs) for inputs, _ in parts] == [3, 3]
+
+
+# Steps whose figures come late, as those of a GPU
+
+
+class Late(StartedStep):
+    """A step that a device goes on computing by itself."""
+
+    is_computed_later = True
+
+    def __init__(self, number: int, learning_rate: float, figures: Tensor):
+        self.number = number
+        self.learning_rate = learning_rate
+        self._late = figures
+
+    def result(self) -> BatchResult:
+        return BatchResult.of(self._late)
+
+
+class Seen:
+    """The steps that a callback is told of, and those that have been taken by then."""
+
+    def __init__(self, hears_late: bool):
+        self.hears_late = hears_late
+        self.steps: list[tuple[int, int]] = []
+
+    def on_step(self, trainer: Trainer, figures: dict[str, Any]) -> None:
+        self.steps.append((figures["step"], trainer.state.step))
+
+
+@pytest.mark.parametrize("hears_late", [True, False])
+def test_a_step_is_told_while_the_next_is_computed_if_all_callbacks_agree(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, hears_late: bool
+) -> None:
+    """All are told, in order, and before each evaluation and checkpoint all that were taken."""
+    usual, late = Path("usual"), Path("late")
+    settings: dict[str, Any] = {"steps": 8, "num_evals": 2, "batch_size": 2, "seed": 1}
+    config = TrainConfig(**settings, **ON_CPU)
+    for folder in (usual, late):
+        torch.manual_seed(0)
+        seen = Seen(hears_late)
+        Trainer(small_gpt(), tokens_of_text(), config, out=folder, callbacks=[seen]).train()
+        monkeypatch.setattr("minigpt.training.step.StartedStep", Late)
+
+    assert [told for told, _ in seen.steps] == list(range(1, 9))
+    behind = [taken - told for told, taken in seen.steps]
+    # After the first step there is a checkpoint, after the fourth and the last an evaluation.
+    assert behind == ([0, 1, 1, 0, 1, 1, 1, 0] if hears_late else [0] * 8)
+
+    losses = [[row["loss"] for row in read_steps(folder / STEPS)] for folder in (usual, late)]
+    assert losses[0] == losses[1] and len(losses[0]) == 8
+    assert [row["train_loss"] for row in rows(late)] == [row["train_loss"] for row in rows(usual)]
+    weights = [load_file(folder / CHECKPOINT / LAST) for folder in (usual, late)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
 # A loss that diverges
