@@ -43,7 +43,7 @@ def page_weights(found: FoundModel, asked: WeightType | None = None) -> PageWeig
     if not _are_finite(found.glass.weights):
         raise UserError(f"{found.folder} has weights that are not finite numbers")
 
-    texts = _written(found)
+    texts = [] if asked == "float32" else _written(found)  # it rounds nothing
     for kind in _BITS if asked is None else [asked]:
         stored = _stored(found, kind)
         cost = _cost(found, stored, texts) if _are_finite(stored) else np.inf

@@ -106,7 +106,7 @@ class Worker:
 
     def open(self, found: FoundModel) -> None:
         """Give it a model, in place of the one it had."""
-        model, packed = page_model(found, "test")
+        model, packed = page_model(found, "test", "float32")
         self.ask("open", model, packed)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from .conftest import Open, open_view
+from .conftest import Open, as_in_page, open_view
 
 pytestmark = pytest.mark.page
 V, C, D = 16, 8, 80  # tokens, places, components; a head has V
@@ -44,7 +44,7 @@ def built(folder: Path) -> FoundModel:
     written = before - np.roll(before, D // 2, axis=1)  # by the head that sees the token before
     weights["blocks.0.attention.out_proj.weight"][:, :V] = written.T
     tokenizer = make_tokenizer("char", None, ["abcdefghijklmno"])
-    return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+    return as_in_page(FoundModel(folder, NumpyGPT(config, weights), tokenizer))
 
 
 def test_heads_get_the_names_of_what_they_do(open_page: Open, tmp_path: Path) -> None:

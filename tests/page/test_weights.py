@@ -10,12 +10,13 @@ import pytest
 from minigpt import UserError
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.writer import Writer
-from minigpt.page.build import build_page
-from minigpt.page.weights import page_weights
+from minigpt.page.build import build_page, page_model
+from minigpt.page.weights import WeightType, page_weights
 from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from .conftest import SHAPE, as_in_page, random_found, weights_in
+from .in_node import Worker
 
 TOKENIZER = make_tokenizer("char", None, ["abcdefghijklmnopqrstuvwxyz ,.\n"])
 
@@ -76,6 +77,21 @@ def test_float16_and_float32_are_what_they_are_called(usual: FoundModel, tmp_pat
         np.testing.assert_array_equal(halves[name], array.astype(np.float16))
         np.testing.assert_array_equal(whole[name], array)
     assert page_weights(usual, "float32").cost == 0
+
+
+@pytest.mark.parametrize("kind", ["int8", "float16", "float32"])
+def test_the_page_computes_with_the_numbers_that_its_bytes_are(
+    usual: FoundModel, kind: WeightType, tmp_path: Path
+) -> None:
+    read = weights_in(build_page(usual, "test", weights=kind), tmp_path)
+    glass = NumpyGPT(usual.glass.config, read)
+    ids = [index % TOKENIZER.vocab_size for index in range(40)]
+
+    worker = Worker(tmp_path)
+    worker.ask("open", *page_model(usual, "test", kind))
+    logits = worker.ask("allLogits", ids)
+    worker.close()
+    np.testing.assert_allclose(logits, glass(np.array([ids]))[0], atol=1e-4)
 
 
 def test_a_model_that_8_bits_would_change_has_16_unless_8_are_asked_for(uneven: FoundModel) -> None:
