@@ -134,11 +134,11 @@ TORELLO.
 def plays(given: argparse.Namespace) -> Iterator[Section]:
     """The two commands of the README."""
     with workplace() as folder:
-        train = "python train.py data/plays.txt --minutes 2"
+        train = "python train.py data/plays.txt --minutes 2.5"
         ran = run(train, Path(folder))
         figures = losses(Path(folder, "runs/plays")) | counting(ran.err)
         shown = f"```\n{shown_lines(ran)}\n```"
-        yield measured("Two minutes on the plays", train, figures, output=shown)
+        yield measured("A few minutes on the plays", train, figures, output=shown)
 
         how = "--plain --whole-sentences --max-new-tokens 160 --seed 1"
         write = f'python generate.py {how} "{OPENING}"'
