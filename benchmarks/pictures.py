@@ -10,6 +10,7 @@ import argparse
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from measuring import chromium_place
 
@@ -17,7 +18,15 @@ from minigpt.page.build import build_page
 from minigpt.runs.find import find_model
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-LINK = "#prompt=The old&temperature=0.7&seed=3&maxNewTokens=80"
+OPENING = """TORELLO.
+I love you, lady.
+
+VERIDIANA.
+Prove it, sir.
+
+TORELLO.
+"""
+LINK = f"#look=sheet&prompt={quote(OPENING)}&temperature=0.7&seed=3&maxNewTokens=80"
 SIZE = {"width": 1440, "height": 860}
 WORD = 0.71  # the chosen word, as a share of the text
 CHOOSE = """(share) => {
