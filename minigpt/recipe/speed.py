@@ -35,7 +35,7 @@ SHAPE_ON_GPU = GPTConfig(
     2048, context_length=256, emb_dim=192, num_layers=6, num_heads=3, dropout=0.1
 )
 _FEW_ON_GPU = 4  # sequences
-_MANY_ON_GPU = 64
+_MANY_ON_GPU = 32  # of which a card with 2 GB has room for the activations
 _WARM_UP = 5  # steps: a GPU loads its libraries in the first, and chooses how to compute
 _ENOUGH = 0.2  # seconds that the steps together take that are timed
 _MOST = 128  # of them
