@@ -71,7 +71,7 @@ class TrainConfig(Checked):
         "auto", "of matrix products; auto: whichever is fastest"
     )
     compile: Literal["auto", "on", "off"] = setting(
-        "auto", "compile with torch.compile; auto: on CUDA, from 10 minutes or 5,000 steps on"
+        "auto", "compile with torch.compile; auto: on CUDA, from 5 minutes or 20,000 steps on"
     )
     log: Literal["tensorboard", "wandb"] | None = setting(
         None, "also log the figures to this program"

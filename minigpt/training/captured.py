@@ -134,7 +134,7 @@ class CapturedStep:
         try:
             for group, rate in zip(groups, self._rates, strict=True):
                 group["lr"] = rate
-                if group.get("fused"):
+                if group.get("fused") and "capturable" in group:
                     group["capturable"] = True
             yield
         finally:

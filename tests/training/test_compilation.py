@@ -100,10 +100,10 @@ def test_what_is_missing_is_said_and_not_tried(
 @pytest.mark.parametrize(
     ("extent", "is_long"),
     [
-        ({"minutes": 5}, False),
-        ({"minutes": 10}, True),
-        ({"steps": 100}, False),
-        ({"steps": 5000}, True),
+        ({"minutes": 4}, False),
+        ({"minutes": 5}, True),
+        ({"steps": 5000}, False),
+        ({"steps": 20_000}, True),
     ],
 )
 def test_auto_compiles_for_a_long_training_on_a_gpu(
