@@ -33,9 +33,9 @@ from minigpt.training.evaluation import (
     evaluate_windows,
     predictions,
 )
+from minigpt.training.gradients import BatchResult, set_gradients
 from minigpt.training.loss import Loss, token_cross_entropy
 from minigpt.training.schedule import Pace
-from minigpt.training.step import BatchResult, set_gradients
 
 from ..conftest import TINY, tiny_settings
 from ..data.chats.made import some_chat

@@ -39,9 +39,10 @@ from minigpt.runs.weights import read_best
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST, Learner, read_state
 from minigpt.training.evaluation import evaluate_windows
+from minigpt.training.gradients import BatchResult, set_gradients
 from minigpt.training.loss import Loss
 from minigpt.training.optimizer import chosen_optimizers
-from minigpt.training.step import BatchResult, GradientDescent, StartedStep, set_gradients
+from minigpt.training.step import GradientDescent, StartedStep
 from minigpt.training.trainer import Trainer
 from tests.conftest import TINY, move_into, some_text, tiny_settings, train_tiny
 from tests.training.runs import after_step, resume
