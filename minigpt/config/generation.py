@@ -24,7 +24,7 @@ from .checked import (
 
 # How a new run is sampled, if nothing else is given, as measured in docs/results.md. How long a
 # passage may be repeated is counted in its text.
-USUAL: Final[dict[str, Any]] = {"temperature": 0.7, "dry_multiplier": 0.8, "dry_base": 1.75}
+USUAL: Final[dict[str, Any]] = {"temperature": 0.7, "dry_multiplier": 2.0, "dry_base": 2.0}
 
 
 @dataclass(frozen=True)

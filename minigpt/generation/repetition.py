@@ -3,12 +3,14 @@
 A small model that writes likely tokens soon writes in circles. A penalty on every token that was
 written before would also keep it from "the" and "said"; this one acts on a token only where the
 tokens before it, several of them, stood before it earlier too. It is known as DRY ("don't repeat
-yourself"), and llama.cpp has it by the same names.
+yourself"), and llama.cpp has it by the same names. Other than there, it never acts inside a word: a
+name of several tokens is written to its end.
 """
 
 import contextlib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +25,44 @@ _SEPARATOR = re.compile(b"|".join(mark.encode() for mark in _SEPARATORS))
 _LARGEST = 1e4  # a penalty; beyond any difference of two logits
 
 
+@dataclass(frozen=True)
+class Boundaries:
+    """Of each token ``(vocab_size,)``: whether a passage ends with it, whether it begins with a
+    letter of a word, and whether it ends with one."""
+
+    separators: NDArray[np.bool_]
+    begins_with_letter: NDArray[np.bool_]
+    ends_with_letter: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, vocab_size: int) -> "Boundaries":
+        """Those of tokens of which nothing is known."""
+        return cls(*np.zeros((3, vocab_size), bool))
+
+    def are_free(self, before: TokenIds, tokens: TokenIds) -> NDArray[np.bool_]:
+        """Whether tokens may be penalised after those before them: separators may not, nor may
+        what goes on with a word."""
+        is_inside_word = self.ends_with_letter[before] & self.begins_with_letter[tokens]
+        return ~(self.separators[tokens] | is_inside_word)
+
+
 class Passages:
     """For each of several texts of the same length, what stands at its end and earlier too.
 
     A passage never goes on over a separator, and a separator never makes one longer.
     """
 
-    def __init__(self, prompt: Sequence[int], samples: int, separators: NDArray[np.bool_]):
-        """All texts begin with the prompt. `separators` ``(vocab_size,)`` says which tokens are."""
+    def __init__(self, prompt: Sequence[int], samples: int, boundaries: Boundaries):
+        """All texts begin with the prompt."""
         n = len(prompt)
-        self._separators = separators
+        self._boundaries = boundaries
         self._count = n  # of the tokens of each text
         capacity = 2 * n + 256
         self._tokens = np.zeros((samples, capacity), np.int64)
         self._tokens[:, :n] = prompt
         # For each place in a text, how many tokens before it are the same as at the text's end.
         self._lengths = np.zeros((samples, capacity), np.int64)
-        self._lengths[:, :n] = _lengths_of(prompt, separators)
+        self._lengths[:, :n] = _lengths_of(prompt, boundaries.separators)
 
     @property
     def tokens(self) -> NDArray[np.int64]:
@@ -60,7 +83,7 @@ class Passages:
             self._lengths = np.concatenate((self._lengths, np.zeros_like(self._lengths)), axis=1)
 
         new = token_ids[:, None]  # (samples, 1)
-        is_same = (self._tokens[:, :n] == new) & ~self._separators[new]  # (samples, n)
+        is_same = (self._tokens[:, :n] == new) & ~self._boundaries.separators[new]  # (samples, n)
         self._lengths[:, 1 : n + 1] = np.where(is_same, self._lengths[:, :n] + 1, 0)
         self._tokens[:, n] = token_ids
         self._count = n + 1
@@ -71,7 +94,9 @@ class Passages:
         """Logits ``(samples, vocab_size)`` less multiplier x base^(length - allowed_length) for a
         token that would repeat a passage of `length` tokens before it, if these are at least
         `allowed_length`."""
-        is_too_long = (self.lengths >= allowed_length) & ~self._separators[self.tokens]
+        is_too_long = self.lengths >= allowed_length  # (samples, n)
+        if self._count > 0:
+            is_too_long &= self._boundaries.are_free(self.tokens[:, -1:], self.tokens)
         rows, places = np.nonzero(is_too_long)
         if len(rows) == 0:
             return logits
@@ -85,10 +110,10 @@ class Passages:
         return logits - penalty
 
 
-def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """Which tokens end a passage, ``(vocab_size,)``: those with a line end, a quotation mark or
-    a colon, those that stand between documents or between the turns of a conversation and, where
-    words have a token with the space before them, those that lay out a text."""
+def boundaries_of(tokenizer: Tokenizer) -> Boundaries:
+    """What its tokens are. A passage ends with a line end, a quotation mark or a colon, between
+    documents, between the turns of a conversation and, where words have a token with the space
+    before them, with what lays out a text."""
     texts = [tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)]
     words_have_spaces = any(text[:1] == b" " and text.strip() for text in texts)
 
@@ -105,7 +130,17 @@ def separators_of(tokenizer: Tokenizer) -> NDArray[np.bool_]:
             with contextlib.suppress(UnknownCharacter):
                 last = tokenizer.encode(written)[-1:]
                 separators[last] = True
-    return separators
+
+    written = [text.decode(errors="ignore") for text in texts]
+    begins = np.array([_is_letter(text[:1]) for text in written], bool)
+    ends = np.array([_is_letter(text[-1:]) for text in written], bool)
+    return Boundaries(separators, begins, ends)
+
+
+def _is_letter(character: str) -> bool:
+    """Whether it belongs to a word: a letter of a script that has capitals, and so spaces between
+    its words, or an apostrophe."""
+    return character.lower() != character.upper() or character in ("'", "’")
 
 
 def _is_layout(text: bytes) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import SampleConfig
-from .repetition import Passages
+from .repetition import Boundaries, Passages
 from .window import Array, TokenIds
 
 _COLDEST = 1e-5  # below, dividing by the temperature overflows
@@ -31,10 +31,10 @@ class TokenSampler:
         bias: Array,
         prompt: Sequence[int],
         first: int = 0,
-        separators: NDArray[np.bool_] | None = None,
+        boundaries: Boundaries | None = None,
     ):
-        """`bias` ``(vocab_size,)`` is added to the logits; samples count from `first`. No passage
-        that is repeated goes on over one of the `separators` ``(vocab_size,)``."""
+        """`bias` ``(vocab_size,)`` is added to the logits; samples count from `first`. `boundaries`
+        are those of passages that are repeated; None: there are none."""
         self._config = config
         self._bias = bias
         seed = secrets.randbits(63) if config.seed is None else config.seed
@@ -50,9 +50,8 @@ class TokenSampler:
             self._counts = np.zeros((config.samples, len(bias)), np.float32)
         self._passages: Passages | None = None
         if config.dry_multiplier > 0.0:
-            if separators is None:
-                separators = np.zeros(len(bias), bool)
-            self._passages = Passages(prompt, config.samples, separators)
+            boundaries = boundaries or Boundaries.none(len(bias))
+            self._passages = Passages(prompt, config.samples, boundaries)
 
     def __call__(self, logits: Array) -> TokenIds:
         """Map logits ``(samples, vocab_size)`` to token ids ``(samples,)``."""

@@ -21,7 +21,7 @@ from .continuation import Continuation
 from .explanation import Explanation, explain_token
 from .numpy_gpt import NumpyGPT
 from .processors import Processor, ProcessorChain
-from .repetition import separators_of
+from .repetition import Boundaries, boundaries_of
 from .results import Sample, Score, Step, Token
 from .sampler import TokenSampler, likeliest, nats_of
 from .window import Array, Engine, Window
@@ -231,12 +231,12 @@ class Writer:
         self, config: SampleConfig, bias: Array, prompt: Sequence[int], first: int = 0
     ) -> TokenSampler:
         """What draws the tokens after a prompt as a config asks for; see there."""
-        separators = self._separators if config.dry_multiplier > 0.0 else None
-        return TokenSampler(config, bias, prompt, first=first, separators=separators)
+        boundaries = self._boundaries if config.dry_multiplier > 0.0 else None
+        return TokenSampler(config, bias, prompt, first=first, boundaries=boundaries)
 
     @cached_property
-    def _separators(self) -> NDArray[np.bool_]:
-        return separators_of(self.tokenizer)
+    def _boundaries(self) -> Boundaries:
+        return boundaries_of(self.tokenizer)
 
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt. A text longer than the

@@ -18,7 +18,7 @@ import numpy as np
 from .. import UserError
 from ..config import GPTConfig, SampleConfig
 from ..data.dialogue import Dialogue
-from ..generation.repetition import separators_of
+from ..generation.repetition import Boundaries, boundaries_of
 from ..runs.find import glass_writer
 from ..runs.read_model import FoundModel
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
@@ -105,9 +105,18 @@ def page_model(
         "firstToken": writer.first_token(),
         "forbidden": np.flatnonzero(writer.bias).tolist(),
         "usual": page_settings(writer.usual),
-        "separators": np.flatnonzero(separators_of(found.tokenizer)).tolist(),
+        "boundaries": page_boundaries(boundaries_of(found.tokenizer)),
     }
     return model, packed.content
+
+
+def page_boundaries(boundaries: Boundaries) -> dict[str, list[int]]:
+    """The tokens of each kind."""
+    return {
+        "separators": np.flatnonzero(boundaries.separators).tolist(),
+        "beginWithLetter": np.flatnonzero(boundaries.begins_with_letter).tolist(),
+        "endWithLetter": np.flatnonzero(boundaries.ends_with_letter).tolist(),
+    }
 
 
 def page_config(config: GPTConfig) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ..config import USUAL, SampleConfig
 from ..data.batches import Dataset, TokenSequence
-from ..generation.repetition import separators_of
+from ..generation.repetition import Boundaries, boundaries_of
 
-_RARE = 1e-3  # the share of an author's tokens that may be penalised
+_RARE = 0.1  # of the author's tokens that a penalty may act on, at most so many would have one
 _SHORTEST = 2  # tokens that may always be repeated
 _LONGEST = 100  # longer passages are not looked for
 _WINDOW = 1024  # tokens, in which passages are looked for
@@ -38,31 +38,36 @@ class Usual:
 
 def usual_of(dataset: Dataset) -> Usual:
     """How a run that learns from these tokens is to be sampled."""
-    penalised = penalised_shares(dataset.validation, separators_of(dataset.tokenizer))
+    penalised = penalised_shares(dataset.validation, boundaries_of(dataset.tokenizer))
     allowed_length = max(penalised)
     return Usual(SampleConfig(**USUAL, dry_allowed_length=allowed_length), penalised)
 
 
-def penalised_shares(text: TokenSequence, separators: NDArray[np.bool_]) -> dict[int, float]:
-    """The share of the tokens ``(n,)`` of a text that would be penalised, for each length that a
-    repeated passage may have, from 2 to the first of which it is at most one in a thousand.
+def penalised_shares(text: TokenSequence, boundaries: Boundaries) -> dict[int, float]:
+    """The share of a text ``(n,)`` that would be penalised, of its tokens that may be, for each
+    length that a repeated passage may have: from 2 to the first of which it is at most a tenth.
 
-    A token is penalised if it and so many tokens before it, without any of the `separators`
-    ``(vocab_size,)``, stood before: see :class:`Passages`. Of a long text, pieces from all over it
-    are looked at, each by itself.
+    A token is penalised if it and so many tokens before it stood before: see :class:`Passages`. Of
+    a long text, pieces from all over it are looked at, each by itself.
     """
     windows = _windows(text)  # (w, T)
     w, T = windows.shape
+    separators = boundaries.separators
     vocab_size = len(separators)
 
     # Of each place in all windows one after another, the passage that ends there as a number: equal
     # numbers for equal passages of a window, and -1 where no passage can end, as before a window.
     tokens = np.zeros((w, T + 1), np.int64)
     tokens[:, 1:] = windows
+    are_free = np.zeros((w, T + 1), bool)  # places at which a penalty may act
+    are_free[:, 1] = ~separators[windows[:, 0]]
+    are_free[:, 2:] = boundaries.are_free(windows[:, :-1], windows[:, 1:])
+    free = max(np.count_nonzero(are_free), 1)
     passages = tokens + vocab_size * np.arange(w)[:, None]
     passages[:, 1:][separators[windows]] = -1
     passages[:, 0] = -1
     tokens = tokens.ravel()
+    are_free = are_free.ravel()
     passages = passages.ravel()
     places = np.flatnonzero(passages >= 0)  # where passages end that may stand there twice
 
@@ -72,11 +77,15 @@ def penalised_shares(text: TokenSequence, separators: NDArray[np.bool_]) -> dict
         before = passages[places - 1]
         places = places[before >= 0]
         longer = before[before >= 0] * vocab_size + tokens[places]
-        _, numbers, counts = np.unique(longer, return_inverse=True, return_counts=True)
+        _, first, numbers, counts = np.unique(
+            longer, return_index=True, return_inverse=True, return_counts=True
+        )
 
         if length >= _SHORTEST:
-            repeated = len(places) - len(counts)  # all but the first of equal ones
-            shares[length] = repeated / (w * T)
+            stood_before = np.ones(len(places), bool)  # all but the first of equal ones
+            stood_before[first] = False
+            repeated = np.count_nonzero(stood_before & are_free[places])
+            shares[length] = repeated / free
             if shares[length] <= _RARE:
                 break
 

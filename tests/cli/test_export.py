@@ -84,7 +84,7 @@ def test_an_export_to_gguf_is_one_file(tmp_path: Path, type_: Type) -> None:
     status, _, said = type_(f"export runs/gpt2 --to gguf --out {tmp_path}/out")
     length = minigpt.load("runs/gpt2", "cpu").usual.dry_allowed_length
     assert status == 0
-    assert "--temp 0.7 --dry-multiplier 0.8 --dry-base 1.75" in said
+    assert "--temp 0.7 --dry-multiplier 2 --dry-base 2" in said
     assert f"--dry-allowed-length {length} -p" in said
     assert everything(tmp_path) == [tmp_path / "out", tmp_path / "out/gpt2.gguf"]
 

@@ -1,20 +1,21 @@
 """The penalty on repeated passages: on which tokens it acts and how much; what authors repeat."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import SampleConfig
-from minigpt.generation.repetition import Passages, separators_of
+from minigpt.generation.repetition import Boundaries, Passages, boundaries_of
 from minigpt.generation.sampler import TokenSampler
 from minigpt.tokenizer import CharacterTokenizer, train_bpe
 
 few = settings(max_examples=60, deadline=None)
 
 V = 5  # tokens, of which the last is a separator
-SEPARATORS = np.arange(V) == V - 1
+BOUNDARIES = replace(Boundaries.none(V), separators=np.arange(V) == V - 1)
 texts = st.lists(st.integers(0, V - 1), max_size=40)
 
 
@@ -31,11 +32,11 @@ def repeated(text: Sequence[int], place: int) -> int:
 def test_the_passage_before_each_place_is_the_longest_that_ends_the_text_too(
     text: list[int],
 ) -> None:
-    passages = Passages(text, 2, SEPARATORS)
+    passages = Passages(text, 2, BOUNDARIES)
     expected = [repeated(text, i) for i in range(len(text))]
     assert passages.lengths.tolist() == [expected] * 2
 
-    written = Passages((), 2, SEPARATORS)
+    written = Passages((), 2, BOUNDARIES)
     for token in text:
         written.append(np.full(2, token))
     assert written.lengths.tolist() == [expected] * 2
@@ -45,7 +46,7 @@ def test_a_token_is_penalised_by_the_length_of_the_passage_that_it_would_repeat(
     """After 0 1 2 the text had 3 before; after 1 2 alone it had 0, and after 2 alone 1."""
     text = [0, 1, 2, 3, 3, 1, 2, 0, 2, 1, 0, 1, 2]
     logits = np.zeros((1, V), np.float32)
-    penalised = Passages(text, 1, SEPARATORS).penalised(
+    penalised = Passages(text, 1, BOUNDARIES).penalised(
         logits, multiplier=0.5, base=2.0, allowed_length=1
     )
     assert penalised.tolist() == [[-1.0, -0.5, 0.0, -2.0, 0.0]]
@@ -55,14 +56,38 @@ def test_a_separator_ends_a_passage_and_is_never_penalised() -> None:
     end = V - 1
     logits = np.zeros((1, V), np.float32)
     strict = {"multiplier": 1.0, "base": 2.0, "allowed_length": 1}
-    after_one = Passages([0, 1, end, 2, 0, 1], 1, SEPARATORS)  # the separator would come next
+    after_one = Passages([0, 1, end, 2, 0, 1], 1, BOUNDARIES)  # the separator would come next
     assert after_one.penalised(logits, **strict).tolist() == [[0.0] * V]
-    after_two = Passages([0, 1, end, 2, 0, 1, end], 1, SEPARATORS)  # and then 2
+    after_two = Passages([0, 1, end, 2, 0, 1, end], 1, BOUNDARIES)  # and then 2
     assert after_two.penalised(logits, **strict).tolist() == [[0.0] * V]
 
 
+def test_a_word_that_is_begun_is_written_to_its_end() -> None:
+    """A name of three tokens and a verb stand twice: what goes on with the name is free."""
+    begins = np.array([False, True, True, False, False])
+    ends = np.array([True, True, True, True, False])
+    boundaries = Boundaries(np.zeros(V, bool), begins, ends)
+    text = [0, 1, 2, 3, 4]
+    logits = np.zeros((1, V), np.float32)
+    strict = {"multiplier": 1.0, "base": 2.0, "allowed_length": 1}
+
+    penalised = []
+    for count in range(1, 5):
+        passages = Passages([*text, *text[:count]], 1, boundaries)
+        penalised.append(passages.penalised(logits, **strict)[0, text[count]] < 0.0)
+    assert penalised == [False, False, True, True]
+
+
+def test_words_are_of_letters_where_a_script_has_spaces_between_them() -> None:
+    tokenizer = CharacterTokenizer("aÉж'’ 1.中の")
+    boundaries = boundaries_of(tokenizer)
+    for found in (boundaries.begins_with_letter, boundaries.ends_with_letter):
+        letters = {text for text in "aÉж'’ 1.中の" if found[tokenizer.encode(text)[0]]}
+        assert letters == set("aÉж'’")
+
+
 def test_the_longest_passage_has_a_finite_penalty() -> None:
-    passages = Passages([0] * 5_000, 1, SEPARATORS)
+    passages = Passages([0] * 5_000, 1, BOUNDARIES)
     logits = np.zeros((1, V), np.float32)
     penalised = passages.penalised(logits, multiplier=0.8, base=1.75, allowed_length=2)
     assert np.isfinite(penalised).all() and penalised[0, 0] < -1_000
@@ -71,7 +96,7 @@ def test_the_longest_passage_has_a_finite_penalty() -> None:
 def test_each_text_has_its_own_passages_and_the_prompt_counts() -> None:
     """Two samples, which go on differently: one repeats the prompt, the other does not."""
     config = SampleConfig(temperature=0.0, samples=2, dry_multiplier=10.0, dry_allowed_length=2)
-    sampler = TokenSampler(config, np.zeros(V, np.float32), [0, 1, 2], separators=SEPARATORS)
+    sampler = TokenSampler(config, np.zeros(V, np.float32), [0, 1, 2], boundaries=BOUNDARIES)
     wanted = np.zeros((2, V), np.float32)
     for first, second in ((0, 3), (1, 1)):
         wanted[:] = 0.0
@@ -84,7 +109,7 @@ def test_each_text_has_its_own_passages_and_the_prompt_counts() -> None:
 
 def test_line_ends_quotation_marks_and_colons_are_separators() -> None:
     tokenizer = CharacterTokenizer("ab \n\":“.'")
-    separators = separators_of(tokenizer)
+    separators = boundaries_of(tokenizer).separators
     found = {character for character in "ab \n\":“.'" if separators[tokenizer.encode(character)[0]]}
     assert found == {"\n", '"', ":", "“"}
     assert tokenizer.end_of_text is None or separators[tokenizer.end_of_text]
@@ -94,19 +119,19 @@ def test_the_layout_of_a_text_of_words_is_a_separator() -> None:
     """Spaces that move a line to the right, and a name in capitals: each line of a play may begin
     as others do. Letter by letter a space is between any two words."""
     tokenizer = train_bpe(["FOX. the fox said no"] * 9, 300)
-    separators = separators_of(tokenizer)
+    separators = boundaries_of(tokenizer).separators
     ids = tokenizer.encode("   the FOX. FOX said no")
     ends = {tokenizer.decode([token]) for token in ids if separators[token]}
     assert ends == {" ", "FOX"}
 
     characters = CharacterTokenizer("FOX .\n")
-    found = separators_of(characters)
+    found = boundaries_of(characters).separators
     assert not found[characters.encode("F OX")].any()
 
 
 def test_a_quotation_mark_that_is_several_tokens_is_a_separator_by_its_last() -> None:
     tokenizer = train_bpe(["the fox said no"], 300)
-    separators = separators_of(tokenizer)
+    separators = boundaries_of(tokenizer).separators
     for text in ("“no”", "he said „no“", "«no»"):
         ids = tokenizer.encode(text)
         found = [tokenizer.token_bytes(token) for token in ids if separators[token]]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from minigpt.config import SampleConfig
 from minigpt.generation.explanation import Explanation, explain_token
 from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, gelu, silu
+from minigpt.generation.repetition import Boundaries
 from minigpt.generation.sampler import TokenSampler, filtered, keep_top_k, log_softmax
 from minigpt.generation.window import Array
 
@@ -56,7 +57,7 @@ class Predicted:
     settings: Mapping[str, float] = field(default_factory=lambda: {"temperature": 0.8})
     hidden: int = 0  # tokens that are not shown
     forbidden: Sequence[int] = field(default=())  # tokens that are never drawn
-    separators: NDArray[np.bool_] | None = None  # which tokens end a repeated passage; None: none
+    boundaries: Boundaries | None = None  # of passages that are repeated; None: none
 
     @property
     def start(self) -> int:
@@ -98,7 +99,7 @@ class Predicted:
         penalties = {name: settings.pop(name) for name in PENALTIES if name in settings}
         so_far = self.ids[self.hidden : self.place]
         config = SampleConfig(**penalties)
-        sampler = TokenSampler(config, bias, so_far, separators=self.separators)
+        sampler = TokenSampler(config, bias, so_far, boundaries=self.boundaries)
         kept = sampler.adjusted(logits[None])[0]
         if settings["temperature"] == 0:
             return np.exp(log_softmax(keep_top_k(kept, 1).astype(np.float64)))

@@ -10,12 +10,18 @@ from hypothesis import strategies as st
 
 from minigpt.config import SampleConfig
 from minigpt.generation import sampler
+from minigpt.generation.repetition import Boundaries
+from minigpt.page.build import page_boundaries
 
 from .in_node import Worker
 
 DRAWN = """(logits, settings, numbers) =>
   numbers.map((number) => drawn(Float32Array.from(logits), settings, [], number))"""
 FILTERED = "(logits, ...rest) => filtered(Float32Array.from(logits), ...rest)"
+FILTERED_BY_LISTS = (
+    "(logits, settings, seen, { boundaries }) => filtered(Float32Array.from(logits), settings, seen,"
+    " { boundaries: boundariesOf(boundaries) })"
+)
 NUMBERS = """(count, place, ids) =>
   Array.from({length: count}, (_, seed) => dieNumber(seed, place, ids))"""
 THROWN = "(throws) => throws.map((one) => dieNumber(...one))"
@@ -78,7 +84,7 @@ def test_the_filters_are_those_of_the_package(
 def test_a_repeated_passage_is_penalised_as_in_the_package(
     worker: Worker, text: list[int], multiplier: float, allowed_length: int
 ) -> None:
-    """The last token is a separator."""
+    """The last token is a separator; the first goes on with a word that the second may end."""
     config = SampleConfig(
         samples=1,
         dry_multiplier=multiplier,
@@ -86,14 +92,17 @@ def test_a_repeated_passage_is_penalised_as_in_the_package(
         dry_allowed_length=allowed_length,
     )
     zeros = np.zeros((1, 5), np.float32)
-    draws = sampler.TokenSampler(config, zeros[0], text, separators=np.arange(5) == 4)
+    ids = np.arange(5)
+    boundaries = Boundaries(ids == 4, ids == 0, ids == 1)
+    draws = sampler.TokenSampler(config, zeros[0], text, boundaries=boundaries)
     page_settings = {
         "temperature": 1,
         "dryMultiplier": multiplier,
         "dryBase": 1.5,
         "dryAllowedLength": allowed_length,
     }
-    filtered = worker.call(FILTERED, [0.0] * 5, page_settings, text, {"separators": [4]})
+    marked = {"boundaries": page_boundaries(boundaries)}
+    filtered = worker.call(FILTERED_BY_LISTS, [0.0] * 5, page_settings, text, marked)
     np.testing.assert_allclose(filtered, draws.adjusted(zeros)[0], rtol=1e-6)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.generation.repetition import separators_of
+from minigpt.generation.repetition import boundaries_of
 from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
@@ -186,7 +186,7 @@ def check_all(page: Any, found: FoundModel, forbidden: Sequence[int] = ()) -> se
         "settings": as_in_the_package(now["settings"]),
         "hidden": now["hidden"],
         "forbidden": forbidden,
-        "separators": separators_of(found.tokenizer),
+        "boundaries": boundaries_of(found.tokenizer),
     }
     check_sheet(page, found.glass, now["ids"], about)
     return check_facts(page, "body", found.glass, now["ids"], **about)

@@ -7,8 +7,19 @@ const LARGEST = 1e4; // a penalty on a repeated passage
 
 /** @typedef {{temperature: number, topK: number?, topP: number?, minP: number?, repetitionPenalty: number?,
  * dryMultiplier: number?, dryBase: number?, dryAllowedLength: number?}} Settings
- * @typedef {{forbidden?: number[], separators?: number[]}} Marked tokens that the training text cannot have had, and
- * those over which no repeated passage goes on */
+ * @typedef {{separators: Set<number>, beginWithLetter: Set<number>, endWithLetter: Set<number>}} Boundaries tokens over
+ * which no repeated passage goes on, and those that begin or end with a letter of a word
+ * @typedef {{forbidden?: number[], boundaries?: Boundaries}} Marked tokens that the training text cannot have had, and
+ * where passages and words end */
+
+/** The boundaries of the tokens of a model, of which a page holds lists. */
+export function boundariesOf({ separators = [], beginWithLetter = [], endWithLetter = [] } = {}) {
+  return {
+    separators: new Set(separators),
+    beginWithLetter: new Set(beginWithLetter),
+    endWithLetter: new Set(endWithLetter),
+  };
+}
 
 /** Whether a die is thrown at this temperature; below it the likeliest token is taken. */
 export function isThrownAt(temperature) {
@@ -17,10 +28,10 @@ export function isThrownAt(temperature) {
 
 /** Logits after the penalties, the temperature and the filters that are set.
  * @param {Float32Array} logits @param {Settings} settings @param {number[]} seen tokens so far @param {Marked} marked */
-export function filtered(logits, settings, seen, { forbidden = [], separators = [] } = {}) {
+export function filtered(logits, settings, seen, { forbidden = [], boundaries = boundariesOf() } = {}) {
   const { temperature, topK, topP, minP, repetitionPenalty } = settings;
   let kept = penaliseRepetition(logits, seen, repetitionPenalty ?? 1);
-  penalisePassages(kept, seen, settings, separators);
+  penalisePassages(kept, seen, settings, boundaries);
   for (const id of forbidden) kept[id] = -Infinity;
 
   if (!isThrownAt(temperature)) return keepTopK(kept, 1);
@@ -42,17 +53,18 @@ function penaliseRepetition(logits, seen, penalty) {
 
 /** A token that would repeat a passage has its logit lowered, in place: by more the longer the passage before it is, as
  * in minigpt/generation/repetition.py. */
-function penalisePassages(logits, seen, settings, ends) {
+function penalisePassages(logits, seen, settings, { separators, beginWithLetter, endWithLetter }) {
   const { dryMultiplier: multiplier = 0, dryBase: base = 1.75, dryAllowedLength: allowed = 2 } = settings;
   if (!(multiplier > 0)) return;
 
-  const separators = new Set(ends);
+  const isInsideWord = endWithLetter.has(seen.at(-1));
   const longest = new Map(); // by token: how many tokens before it are the same as at the end of the text
   for (let place = 0; place < seen.length; place++) {
     let length = 0;
     while (length < place && isSame(seen, place, length) && !separators.has(seen[place - 1 - length])) length++;
     const token = seen[place];
-    if (length >= allowed && !separators.has(token)) longest.set(token, Math.max(length, longest.get(token) ?? 0));
+    const isFree = !separators.has(token) && !(isInsideWord && beginWithLetter.has(token));
+    if (length >= allowed && isFree) longest.set(token, Math.max(length, longest.get(token) ?? 0));
   }
   for (const [token, length] of longest) {
     logits[token] -= Math.min(multiplier * base ** (length - allowed), LARGEST);

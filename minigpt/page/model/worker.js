@@ -22,7 +22,7 @@ import {
   thumbnails,
 } from "./inside.js";
 import { Readings } from "./readings.js";
-import { dieNumber, drawn } from "./sampler.js";
+import { boundariesOf, dieNumber, drawn } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
 import { readWeights } from "./weights.js";
 import { movedWindow, nextWindow, windowsOf } from "./window.js";
@@ -40,7 +40,7 @@ let engine;
 let readings;
 let tokenizer;
 let firstToken; // which an empty prompt stands for
-let marked; // tokens that are never drawn, and those over which no repeated passage goes on
+let marked; // tokens that are never drawn, and where passages and words end
 let dialogue; // how turns are written; null: nobody speaks in the training text
 let writing = 0; // counts what reads and writes the text
 let explaining = 0; // counts explanations
@@ -84,7 +84,7 @@ const tasks = {
     readings = new Readings(engine);
     tokenizer = new Tokenizer(model.tokenizer);
     firstToken = model.firstToken;
-    marked = { forbidden: model.forbidden, separators: model.separators };
+    marked = { forbidden: model.forbidden, boundaries: boundariesOf(model.boundaries) };
     dialogue = model.dialogue && new Dialogue(model.dialogue);
   },
 
