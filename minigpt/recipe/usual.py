@@ -85,7 +85,7 @@ def penalised_shares(text: TokenSequence, boundaries: Boundaries) -> dict[int, f
             stood_before = np.ones(len(places), bool)  # all but the first of equal ones
             stood_before[first] = False
             repeated = np.count_nonzero(stood_before & are_free[places])
-            shares[length] = repeated / free
+            shares[length] = float(repeated / free)
             if shares[length] <= _RARE:
                 break
 

@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from minigpt.config import SampleConfig
 from minigpt.generation.explanation import Explanation, explain_token

@@ -18,10 +18,8 @@ from .in_node import Worker
 DRAWN = """(logits, settings, numbers) =>
   numbers.map((number) => drawn(Float32Array.from(logits), settings, [], number))"""
 FILTERED = "(logits, ...rest) => filtered(Float32Array.from(logits), ...rest)"
-FILTERED_BY_LISTS = (
-    "(logits, settings, seen, { boundaries }) => filtered(Float32Array.from(logits), settings, seen,"
-    " { boundaries: boundariesOf(boundaries) })"
-)
+FILTERED_WITHIN = """(logits, settings, seen, lists) =>
+  filtered(Float32Array.from(logits), settings, seen, { boundaries: boundariesOf(lists) })"""
 NUMBERS = """(count, place, ids) =>
   Array.from({length: count}, (_, seed) => dieNumber(seed, place, ids))"""
 THROWN = "(throws) => throws.map((one) => dieNumber(...one))"
@@ -101,8 +99,8 @@ def test_a_repeated_passage_is_penalised_as_in_the_package(
         "dryBase": 1.5,
         "dryAllowedLength": allowed_length,
     }
-    marked = {"boundaries": page_boundaries(boundaries)}
-    filtered = worker.call(FILTERED_BY_LISTS, [0.0] * 5, page_settings, text, marked)
+    lists = page_boundaries(boundaries)
+    filtered = worker.call(FILTERED_WITHIN, [0.0] * 5, page_settings, text, lists)
     np.testing.assert_allclose(filtered, draws.adjusted(zeros)[0], rtol=1e-6)
 
 
