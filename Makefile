@@ -22,8 +22,8 @@
 # make docs: writes docs/api/, a reference of the package; a warning is an error.
 # make lock: renews constraints.txt, the versions that all of these install.
 # make bench, make bench-page: the measurements behind the figures of README and docs.
-# make bench-gpu TEXTS=FOLDER: those of a GPU, in about twelve minutes, the most important first; with
-#   COPY=FOLDER they are kept there too. The folder has tinyshakespeare as shakespeare.txt.
+# make bench-gpu TEXTS=FOLDER: those of a GPU, in ten to thirteen minutes, the most important first;
+#   with COPY=FOLDER they are kept there too. The folder has tinyshakespeare as shakespeare.txt.
 # The first call of any of them makes .venv and installs what is needed.
 
 PYTHON ?= python3

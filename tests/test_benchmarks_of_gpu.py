@@ -94,7 +94,8 @@ def test_what_this_card_has_measured_today_is_left_out(
     training = of_gpu.TRAININGS["gpu-minute"]
     today = datetime.date.today().isoformat()
     known = pages.Section(training.title, "command", {}, machine=of_gpu.card(given), date=today)
-    monkeypatch.setattr(of_gpu, "train", lambda *_, **__: ("command", {}, ""))
+    figures = {"bits per byte": "2.00"}
+    monkeypatch.setattr(of_gpu, "train", lambda *_, **__: ("command", figures, ""))
 
     for section, sections in (
         (known, 0),
@@ -103,3 +104,24 @@ def test_what_this_card_has_measured_today_is_left_out(
     ):
         monkeypatch.setattr(of_gpu, "read", lambda section=section: [section])
         assert len(list(of_gpu.trained("gpu-minute", given))) == sections
+
+
+def test_settings_that_may_improve_the_plan_are_tried_one_by_one(
+    given: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was cut off goes on with those that are left."""
+    tried = list[str]()
+
+    def train(*_: Any, init: str, **__: Any) -> tuple[str, dict[str, str], str]:
+        tried.append(init)
+        return "command", {"bits per byte": "2.00"}, ""
+
+    monkeypatch.setattr(of_gpu, "train", train)
+    monkeypatch.setattr(of_gpu, "read", list)
+    first, second, *_ = of_gpu.more_computation(given)
+    assert len(tried) == len(of_gpu.TRIED) and tried[0] == "--init none"
+    assert (len(first.figures), len(second.figures)) == (1, 2)
+
+    tried.clear()
+    monkeypatch.setattr(of_gpu, "read", lambda: [second])
+    assert len(list(of_gpu.more_computation(given))) == len(tried) == len(of_gpu.TRIED) - 2
