@@ -1,10 +1,11 @@
 """What benchmarks/results.py measures on a GPU, the most important first.
 
-`make bench-gpu TEXTS=FOLDER` measures all of it: the targets in about ten minutes, and in three more
-what may improve the plan. A part that this card has measured today is left out, so that it goes on
-where it was cut off; each is kept as soon as it is measured. The folder holds shakespeare.txt,
-which is tinyshakespeare. The other texts are made there, so that the same ones can be taken to
-another machine. `--gpu cpu --tiny` tries the program itself in a few minutes, and keeps nothing.
+`make bench-gpu TEXTS=FOLDER` measures all of it: the targets in about ten minutes, and in three
+more what may improve the plan. A part that this card has measured today is left out, so that it
+goes on where it was cut off; each is kept as soon as it is measured. The folder holds
+shakespeare.txt, which is tinyshakespeare. The other texts are made there, so that the same ones can
+be taken to another machine. `--gpu cpu --tiny` tries the program itself in a few minutes, and keeps
+nothing.
 """
 
 import argparse
@@ -166,10 +167,9 @@ def more_computation(given: argparse.Namespace) -> Iterator[Section]:
             continue
         init = f"--init none {options}".strip()
         command, found, _ = train("shakespeare", 3, given, device=given.gpu, init=init)
-        figures |= {f"{name} | {column}": figure for column, figure in found.items()}
-        note = (
-            "The rows are settings beside those of the plan. The command is that of the last one."
-        )
+        row = {f"{name} | {column}": figure for column, figure in found.items()}
+        figures = figures | row
+        note = "Settings beside those of the plan. The command is that of the last row."
         yield of_card(measured(title, command, figures, note=note), given)
 
 
