@@ -10,6 +10,7 @@ this repository, and is left out of `all`:
 
 python benchmarks/results.py --measure tuning voice --judge FOLDER [--rows prose-100] [--seeds 1]
 python benchmarks/results.py --measure names copied kinds --corpus FILE --validation FILE
+python benchmarks/results.py --measure sampling --judge FOLDER --chat FILE --teacher FOLDER
 
 So is what is measured on a GPU, which results_of_gpu.py describes: `make bench-gpu TEXTS=FOLDER`.
 """
@@ -92,6 +93,9 @@ def arguments() -> argparse.Namespace:
     base.add_argument("--russian", type=Path, metavar="FILE", help="a text in Russian")
     base.add_argument("--corpus", type=Path, metavar="FILE", help="what the base has read")
     base.add_argument("--validation", type=Path, metavar="FILE", help="and was validated on")
+    base.add_argument("--chat", type=Path, metavar="FILE", help="a chat, as a text")
+    base.add_argument("--teacher", type=Path, metavar="FOLDER", help="a larger GPT of English")
+    base.add_argument("--runs", type=Path, metavar="FOLDER", help="runs of sampling.py, if there")
     base.add_argument("--rows", nargs="+", help="of tuning.py")
     base.add_argument("--seeds", help="of tuning.py")
     add_options(parser)

@@ -94,6 +94,27 @@ def kinds(given: argparse.Namespace) -> Iterator[Section]:
     yield measured("The base by kind of text", shown_command("loss_by_kind", files), figures)
 
 
+def sampling(given: argparse.Namespace) -> Iterator[Section]:
+    """How a run's texts are, sampled as the run says and otherwise, beside the author's."""
+    options = given_options(given, "judge", "chat", "teacher", "runs")
+    figures = {}
+    for text, kinds in benchmark("sampling", *options).items():
+        for kind, found in kinds.items():
+            row = f"{text}: {kind}"
+            figures[f"{row} | repeated"] = f"{found['repeated']:.1f}"
+            figures[f"{row} | different"] = f"{found['different']:.0f}"
+            figures[f"{row} | names"] = f"{found['names']:.0f}%"
+            figures[f"{row} | bits a byte"] = f"{found['bits a byte']:.2f}"
+            figures[f"{row} | copied"] = f"{found['copied']:.1f}"
+    note = (
+        "Of 40 texts of 150 tokens: words of 100 that end four in a row which stood in the text\n"
+        "before; different words among a hundred; names that were in the text before; bits a byte\n"
+        "under a larger model, which wrote none of them; characters of 100 that are copied."
+    )
+    command = shown_command("sampling", options)
+    yield measured("How runs are sampled", command, figures, note=note)
+
+
 def given_options(given: argparse.Namespace, *names: str) -> list[str]:
     """The options of these names that the command line has, as another benchmark takes them."""
     options: list[str] = []
@@ -117,4 +138,5 @@ OF_THE_BASE: dict[str, Callable[[argparse.Namespace], Iterator[Section]]] = {
     "names": names,
     "copied": copied,
     "kinds": kinds,
+    "sampling": sampling,
 }

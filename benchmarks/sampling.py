@@ -48,11 +48,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "temperature 0.8": {"temperature": 0.8, "dry_multiplier": 0.0},
     "temperature 1": {"temperature": 1.0},
     "temperature 0.6": {"temperature": 0.6, "dry_multiplier": 0.0},
-    "temperature 0.6, repetition penalty 1.1": {
-        "temperature": 0.6,
-        "dry_multiplier": 0.0,
-        "repetition_penalty": 1.1,
-    },
 }
 
 
