@@ -142,7 +142,8 @@ def _looks(trainer: Training, writer: Writer, beginning: str) -> dict[str, Any]:
     attention = writer.glass.record(np.array(ids)).attention
     return {
         "tokens": [visible(tokenizer.token_bytes(i)) for i in ids],
-        "looks": attention[:, :, -1].round(3).tolist(),  # (num_layers, num_heads, T)
+        # (num_layers, num_heads, T), in the type in which three digits are written as three
+        "looks": attention[:, :, -1].astype(float).round(3).tolist(),
     }
 
 
