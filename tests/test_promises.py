@@ -164,8 +164,8 @@ PROMISES = {
     ],
     "docs/generating.md": [
         f"| `--temperature {USUAL['temperature']}` |",
-        f"| `--dry-multiplier {USUAL['dry_multiplier']}` |",
-        f"`--dry-base` is {USUAL['dry_base']}:",
+        f"| `--dry-multiplier {USUAL['dry_multiplier']:g}` |",
+        f"With a `--dry-base` of {USUAL['dry_base']:g}",
         *(f'"{name}": {value},' for name, value in USUAL.items()),
         f"is sampled at temperature {PLAIN.temperature}.",
         f"at most {continuation._LONGEST_SENTENCE} tokens",

@@ -43,7 +43,7 @@ def test_greedy_texts_and_those_of_temperature_1_stay_as_they_were_whatever_is_u
     """What an earlier version wrote, with a model that goes round in circles."""
     run = tmp_path / "my"
     shutil.copytree(KEPT[0] / RUN, run)
-    usual = {"temperature": 0.7, "dry_multiplier": 4.0, "dry_allowed_length": 1}
+    usual = {"temperature": 0.7, "dry_multiplier": 900.0, "dry_allowed_length": 1}
     (run / GENERATION).write_text(json.dumps(usual))
     writer = minigpt.load(run, "cpu")
     text = {"max_new_tokens": 60, "seed": 3}
@@ -52,6 +52,8 @@ def test_greedy_texts_and_those_of_temperature_1_stay_as_they_were_whatever_is_u
         (1, "the foxcyabssdi e he bmdbon thewd crord he hee tc f oh n helhhehe i fr an kild"),
     ):
         assert writer.generate(PROMPT, temperature=temperature, **text) == expected
+
+    text["seed"] = 2  # with which the penalty changes something
     assert writer.generate(PROMPT, **text) != writer.generate(PROMPT, dry_multiplier=0.0, **text)
 
 
