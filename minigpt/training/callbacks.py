@@ -116,7 +116,8 @@ class CallbackList:
         self.failed = ""
         self._callbacks = [c for c in callbacks if is_main or getattr(c, "all_ranks", False)]
         self._broken: list[object] = []
-        of_steps = [c for c in self._callbacks if hasattr(c, "on_step")]
+        # Of all callbacks, so that every rank goes on alike.
+        of_steps = [c for c in callbacks if hasattr(c, "on_step")]
         self.may_hear_late = all(getattr(c, "hears_late", False) for c in of_steps)
 
     def call(self, event: str, trainer: Training) -> None:
