@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from ..config import GPTConfig, TextConfig
-from ..data.dialogue import MANNER, Dialogue
+from ..data.dialogue import Dialogue
 from ..data.readers.document import all_left_out, documents_read, kinds_read, title
 from ..data.source import Source
 from ..runs.base import BASE, bytes_read
@@ -64,8 +64,6 @@ def _say_conversations(source: Source) -> None:
         say_row("", "the speakers are called A, B, C; names inside what they say stay")
     if source.dialogue is None:
         say_row("", "most of the text is none: the model continues a prompt and does not answer it")
-    else:
-        say_row("", f"the model can be talked with: {MANNER}")
 
 
 def say_unfinished(text: TextConfig, source: Source) -> None:

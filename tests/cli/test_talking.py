@@ -36,13 +36,16 @@ def options(**changes: Any) -> list[str]:
 # Training
 
 
-def test_training_says_who_speaks_and_the_run_keeps_it(chat: Path, type_: Type) -> None:
+def test_training_says_who_speaks_and_the_run_keeps_it(
+    chat: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/bin/minigpt"])
     status, _, err = type_("train", "chat.txt", *options(steps=4))
     assert status == 0, err
     assert "chat.txt (WhatsApp chat)" in err
     (line,) = [line for line in err.splitlines() if "turns)" in line]
     assert "Anna (" in line and "Otto (" in line and "--plain" in line
-    assert MANNER in err
+    assert f"to talk with it ({MANNER})" in err and "--interactive --as" in err
 
     dialogue = read_config(Path("runs/chat")).origin.dialogue
     assert dialogue is not None
