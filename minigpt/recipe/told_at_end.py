@@ -77,7 +77,7 @@ def sampled_as(usual: SampleConfig) -> str:
     if usual.dry_multiplier == 0.0:
         return temperature
     repeats = f"avoids repeating more than {plural(usual.dry_allowed_length, 'token')} in a row"
-    return f"{temperature} and {repeats}, as the text does ({GENERATION})"
+    return f"{temperature} and {repeats} ({GENERATION})"
 
 
 def _say_kept(folder: Path) -> None:

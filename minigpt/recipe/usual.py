@@ -1,7 +1,7 @@
 """How a new run is to be sampled, if nothing else is given: what its generation.json holds.
 
 Temperature and penalty are the same for all runs. How long a passage may be repeated is counted in
-the text that is held out, without a model: as long as its author does.
+the text that is held out, without a model: so long that its author would seldom be penalised.
 """
 
 import json
