@@ -45,9 +45,9 @@ AMONG = 100  # words
 # others, by name
 SETTINGS: dict[str, dict[str, Any]] = {
     "the run's own": {},
-    "temperature 0.8": {"temperature": 0.8, "dry_multiplier": 0.0},
+    "temperature 0.8, no penalty": {"temperature": 0.8, "dry_multiplier": 0.0},
     "temperature 1": {"temperature": 1.0},
-    "temperature 0.6": {"temperature": 0.6, "dry_multiplier": 0.0},
+    "temperature 0.6, no penalty": {"temperature": 0.6, "dry_multiplier": 0.0},
 }
 
 

@@ -131,9 +131,9 @@ def boundaries_of(tokenizer: Tokenizer) -> Boundaries:
                 last = tokenizer.encode(written)[-1:]
                 separators[last] = True
 
-    written = [text.decode(errors="ignore") for text in texts]
-    begins = np.array([_is_letter(text[:1]) for text in written], bool)
-    ends = np.array([_is_letter(text[-1:]) for text in written], bool)
+    characters = [text.decode(errors="ignore") for text in texts]
+    begins = np.array([_is_letter(text[:1]) for text in characters], bool)
+    ends = np.array([_is_letter(text[-1:]) for text in characters], bool)
     return Boundaries(separators, begins, ends)
 
 

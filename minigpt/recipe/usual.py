@@ -62,7 +62,7 @@ def penalised_shares(text: TokenSequence, boundaries: Boundaries) -> dict[int, f
     are_free = np.zeros((w, T + 1), bool)  # places at which a penalty may act
     are_free[:, 1] = ~separators[windows[:, 0]]
     are_free[:, 2:] = boundaries.are_free(windows[:, :-1], windows[:, 1:])
-    free = max(np.count_nonzero(are_free), 1)
+    free = max(int(np.count_nonzero(are_free)), 1)
     passages = tokens + vocab_size * np.arange(w)[:, None]
     passages[:, 1:][separators[windows]] = -1
     passages[:, 0] = -1
@@ -84,8 +84,8 @@ def penalised_shares(text: TokenSequence, boundaries: Boundaries) -> dict[int, f
         if length >= _SHORTEST:
             stood_before = np.ones(len(places), bool)  # all but the first of equal ones
             stood_before[first] = False
-            repeated = np.count_nonzero(stood_before & are_free[places])
-            shares[length] = float(repeated / free)
+            repeated = int(np.count_nonzero(stood_before & are_free[places]))
+            shares[length] = repeated / free
             if shares[length] <= _RARE:
                 break
 
