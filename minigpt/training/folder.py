@@ -17,7 +17,16 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..model import GPT
-from ..runs.folder import BEST, CHECKPOINT, CONFIG, WEIGHTS, RunConfig, has_checkpoint, read_config
+from ..runs.folder import (
+    BEST,
+    CHECKPOINT,
+    CONFIG,
+    EXPECTED,
+    WEIGHTS,
+    RunConfig,
+    has_checkpoint,
+    read_config,
+)
 from ..runs.journal import Journal
 from ..runs.making import begin_run, make_room, remove_untrained
 from ..runs.weights import read_best, save_weights
@@ -32,6 +41,8 @@ from .loss import check_weights
 from .messages import say
 from .weights import Weights
 
+_TOLD = ("step", "seconds", "train_bits_per_byte", "val_bits_per_byte")  # to the journal
+_AT_END = 20.0  # seconds of the minutes in which it evaluates and saves, and does not learn
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
@@ -66,6 +77,29 @@ class RunFolder:
         """Tell whoever reads the journal what the training does: see :meth:`Journal.tell`."""
         if self.journal is not None:
             self.journal.tell(phase, **more)
+
+    def tell_figures(
+        self, event: str, figures: Mapping[str, Any], state: TrainingState, minutes: float | None
+    ) -> None:
+        """Tell the journal how far the training is, how good the model is, and how good it is
+        expected to become. `minutes` is how long a training by time may take."""
+        left = figures.get("seconds_left")  # by its speed
+        if minutes is not None:
+            in_minutes = 60 * minutes - figures["seconds"]
+            if left is None or left > in_minutes - _AT_END:
+                left = in_minutes
+
+        told: dict[str, Any] = {
+            "share": figures["done"],
+            "seconds_left": left,
+            EXPECTED: figures.get(EXPECTED),
+        }
+        if event == "on_start":
+            self.tell("training", **told)
+            return
+        told |= {name: figures[name] for name in _TOLD if name in figures}
+        told["best_bits_per_byte"] = state.best_bits_per_byte
+        self.tell(None, **told, goes_on_from=None)
 
     # From the first file to the last
 

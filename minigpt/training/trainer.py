@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset, make_batches
-from ..runs.folder import EXPECTED, INTERPOLATION, is_kept
+from ..runs.folder import INTERPOLATION, is_kept
 from ..runs.listing import Run
 from ..system.networks import evaluating
 from . import distributed
@@ -28,9 +28,6 @@ from .reports import usual_callbacks
 from .schedule import Pace, Schedule
 from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
 from .step import GradientDescent, StartedStep
-
-_TOLD = ("step", "seconds", "train_bits_per_byte", "val_bits_per_byte")  # to the journal
-_AT_END = 20.0  # seconds of the minutes in which it evaluates and saves, and does not learn
 
 
 class Trainer:
@@ -381,26 +378,9 @@ class Trainer:
             "train_bits_per_byte": self.state.train_bits_per_byte,
             "tokens_per_second": round(self._pace.speed, 1),
         }
-        self._tell_journal(event, done)
+        minutes = self.config.minutes if self.config.steps is None else None
+        self.folder.tell_figures(event, self.figures, self.state, minutes)
         self._callbacks.call(event, self)
-
-    def _tell_journal(self, event: str, done: float) -> None:
-        """Tell the journal how far the training is, how good the model is, and how good it is
-        expected to become."""
-        figures = self.figures
-        left = figures.get("seconds_left")  # by its speed
-        if self.config.steps is None:
-            in_minutes = 60 * self.config.minutes - figures["seconds"]
-            if left is None or left > in_minutes - _AT_END:
-                left = in_minutes
-
-        told: Figures = {"share": done, "seconds_left": left, EXPECTED: figures.get(EXPECTED)}
-        if event == "on_start":
-            self.folder.tell("training", **told)
-            return
-        told |= {name: figures[name] for name in _TOLD if name in figures}
-        told["best_bits_per_byte"] = self.state.best_bits_per_byte
-        self.folder.tell(None, **told, goes_on_from=None)
 
     def _check_callbacks(self, is_over: bool = False) -> None:
         """Raise what a callback has raised in any process, once the run is saved."""
