@@ -17,7 +17,7 @@ from unittest import mock
 import minigpt
 from minigpt.config import TrainConfig
 from minigpt.data.batches import Dataset
-from minigpt.recipe.samples import Samples
+from minigpt.recipe.texts_while_learning import Samples
 from minigpt.runs.journal import Journal
 from minigpt.training.folder import RunFolder
 from minigpt.training.reports import SECONDS

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 import minigpt
 from data.base.pack import write_base
 from minigpt.recipe import run as recipe_run
-from minigpt.recipe import samples
+from minigpt.recipe import texts_while_learning as samples
 from minigpt.recipe.machine import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS

@@ -26,7 +26,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import TorchGPT, engine_of, glass_of, network_name
 from minigpt.generation.window import Window
 from minigpt.model import GPT, FeedForward
-from minigpt.recipe.samples import Samples
+from minigpt.recipe.texts_while_learning import Samples
 from minigpt.runs.folder import WEIGHTS
 from minigpt.runs.state import texts_of_evaluations
 from minigpt.runs.weights import read_network, save_weights

@@ -28,13 +28,14 @@ from minigpt.data.readers import apart, archive, content, epub, paragraphs, rows
 from minigpt.generation import continuation
 from minigpt.measure import places
 from minigpt.page import build
-from minigpt.recipe import plan, rules, samples, text_stats, tuning
+from minigpt.recipe import plan, rules, text_stats, tuning
+from minigpt.recipe import texts_while_learning as samples
 from minigpt.runs.folder import NEARLY, read_config
 from minigpt.serve.app import BODY, CLIENTS_OF_A_TEXT
 from minigpt.serve.batch import GRACE
-from minigpt.serve.connections import PATIENCE
 from minigpt.serve.requests import Order
 from minigpt.serve.settings import ServeConfig
+from minigpt.serve.sockets import PATIENCE
 from minigpt.studio.texts import planning, reading, upload
 from minigpt.training import compilation, evaluation, weights
 

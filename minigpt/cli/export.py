@@ -40,9 +40,9 @@ def run(given: argparse.Namespace) -> None:
     from ..interop.gguf import sampling_options, write_gguf
     from ..interop.huggingface import write_folder
     from ..measure.card import CARD, model_card
+    from ..runs.begin import check_free, new_folder
     from ..runs.find import export_name, find_model
     from ..runs.folder import GENERATION
-    from ..runs.making import check_free, new_folder
 
     source = chosen_model(typed_model(given))
     name = export_name(source)

@@ -116,7 +116,7 @@ def _start(out: str | None, settings: Settings, *, started: float) -> None:
         start_run(settings, out=out, started=started)
         return
 
-    from ..runs.making import check_free
+    from ..runs.begin import check_free
 
     place = Path(out or "runs/.any")  # without a name: whether runs/ can be written to
     check_free(place)

@@ -15,7 +15,6 @@ from .checked import (
     from_dict,
     setting,
 )
-from .generation import PLAIN, USUAL, InferenceConfig, SampleConfig
 from .network import (
     GPT_NAME,
     PARTS,
@@ -26,6 +25,7 @@ from .network import (
     named_shapes,
     weight_shapes,
 )
+from .sampling import PLAIN, USUAL, InferenceConfig, SampleConfig
 from .settings import (
     EARLY_UNTIL,
     FREE,

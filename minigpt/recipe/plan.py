@@ -16,9 +16,9 @@ from ..data.batches import Dataset
 from ..model import flops_per_token
 from ..training.messages import duration
 from . import rules
-from .draft import choose_draft, count_steps
 from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import Machine
+from .size_and_batch import choose_draft, count_steps
 from .text_stats import TextStats
 from .tuning import tuned
 

@@ -21,9 +21,9 @@ from ..training import distributed
 from ..training.checkpoint import TrainingState
 from ..training.messages import clock, progress_bar, say
 from ..training.setup import check_batch, resolved
-from .draft import training_seconds
 from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import count_workers
+from .size_and_batch import training_seconds
 from .text_stats import Predictability, TextStats
 
 

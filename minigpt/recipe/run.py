@@ -19,10 +19,10 @@ from ..devices.memory import enough_memory
 from ..measure.copied import reserved_seconds, say_copied
 from ..measure.yardstick import Counting
 from ..model import GPT
+from ..runs.begin import check_free
 from ..runs.folder import EXPECTED, GENERATION, PLAN, has_checkpoint, read_usual
 from ..runs.journal import Journal
 from ..runs.listing import Run
-from ..runs.making import check_free
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
 from ..training.checkpoint import read_state
@@ -44,9 +44,9 @@ from .resume import (
     text_of_run,
     tokens_of_run,
 )
-from .samples import Samples, check_sample_prompt
+from .sampling import usual_of
 from .texts import Text, most_to_copy, named_texts, new_place, read_source, tokens_of
-from .usual import usual_of
+from .texts_while_learning import Samples, check_sample_prompt
 
 _SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
 

@@ -19,8 +19,8 @@ from ..data.batches import Dataset
 from ..data.readers.document import STANDARD_INPUT, title
 from ..data.source import Source, check_short_text, find_source
 from ..data.temporary import LONGEST_NAME, spooled
+from ..runs.begin import check_free
 from ..runs.listing import free_name
-from ..runs.making import check_free
 from ..tokenizer import Tokenizer, TokenizerLike, as_tokenizer
 from ..training import distributed
 from ..training.messages import ToldBar, say

@@ -23,7 +23,7 @@ from ..system.platforms import quote, quote_path
 from ..system.shown import plural
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command
-from .samples import beginning_of_texts
+from .texts_while_learning import beginning_of_texts
 from .told_at_start import called
 
 if TYPE_CHECKING:

@@ -262,7 +262,7 @@ def _training(trainer: "Trainer", began: float, planned: "Planned | None") -> st
     import torch
 
     from ..training.distributed import world_size
-    from .draft import whole_seconds
+    from .size_and_batch import whole_seconds
 
     training = trainer.config
     goal = duration(60 * training.minutes)

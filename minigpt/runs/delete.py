@@ -19,8 +19,8 @@ from ..data.token_files import find_prepared, remove_prepared
 from ..interop.hub import is_huggingface_folder
 from ..system.json_objects import read_object
 from .base import is_base
+from .begin import files_of, locked
 from .folder import CONFIG, FOLDERS, JOB, JOURNAL, LOCK, STATE, WEIGHTS, read_raw_config
-from .making import files_of, locked
 from .state import facts_of
 from .weights import read_about
 

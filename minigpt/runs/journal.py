@@ -17,8 +17,8 @@ from ..system.atomic import write_text
 from ..system.errors import kind_of_error
 from ..system.json_objects import lines_of, to_json
 from ..system.platforms import seconds_asleep
+from .begin import locked
 from .folder import AT_ONCE, JOURNAL, SAMPLES, STATE, STOP
-from .making import locked
 from .state import ENDS, facts_of, read_texts
 
 SECONDS = 1.0  # from one look to the next; the state is written as often, if it has changed

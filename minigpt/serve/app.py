@@ -36,10 +36,10 @@ from ..runs.find import load
 from ..runs.read_model import FoundModel
 from .answers import Answer
 from .batch import GRACE, Job, WritingThread
-from .connections import allow_open_files, listen, make_server
 from .requests import ApiError, Order, read_bias, read_order, read_prompts
 from .sending import TextsResponse
 from .settings import ServeConfig, as_browsers_send, host_name
+from .sockets import allow_open_files, listen, make_server
 
 HEALTH = "/health"
 BODY = 1 << 20  # bytes of a request; its head may have 16 KB, h11 sees to that

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn import Server
 
 from .. import UserError
-from ..serve.connections import allow_open_files, listen, make_server
+from ..serve.sockets import allow_open_files, listen, make_server
 from ..system.atomic import replace
 from .context import Studio
 from .guard import KEY_HEADER

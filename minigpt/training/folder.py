@@ -17,6 +17,7 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..model import GPT
+from ..runs.begin import begin_run, make_room, remove_untrained
 from ..runs.folder import (
     BEST,
     CHECKPOINT,
@@ -28,7 +29,6 @@ from ..runs.folder import (
     read_config,
 )
 from ..runs.journal import Journal
-from ..runs.making import begin_run, make_room, remove_untrained
 from ..runs.weights import read_best, save_weights
 from ..system.atomic import write_text
 from ..system.errors import kind_of_error

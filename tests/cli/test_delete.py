@@ -13,9 +13,9 @@ import pytest
 import minigpt
 from minigpt.data.temporary import left_copies, temporary_copy
 from minigpt.data.token_files import remove_prepared
+from minigpt.runs.begin import locked
 from minigpt.runs.folder import CONFIG
 from minigpt.runs.listing import Run
-from minigpt.runs.making import locked
 from minigpt.runs.state import is_training, keep_copied
 from minigpt.studio.trainings.asking import TrainingJob, write_job
 from minigpt.system.atomic import unfinished_name

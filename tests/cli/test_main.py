@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from minigpt.cli import main
+from minigpt.runs.begin import locked
 from minigpt.runs.folder import read_config
-from minigpt.runs.making import locked
 from minigpt.runs.state import texts_of_evaluations
 
 from ..conftest import TINY, some_text, train_tiny, unix_only

@@ -72,7 +72,9 @@ def test_a_picture_that_cannot_be_drawn_and_a_sample_that_cannot_be_written_end_
 ) -> None:
     """A style of the user's own may ask matplotlib for what is not there."""
     monkeypatch.setattr("minigpt.training.reports.draw_losses", lambda *_, **__: 1 // 0)
-    monkeypatch.setattr("minigpt.recipe.samples.say_text_of_a_model", lambda text: 1 // 0)
+    monkeypatch.setattr(
+        "minigpt.recipe.texts_while_learning.say_text_of_a_model", lambda text: 1 // 0
+    )
     run = train_tiny(steps=1, num_evals=1)
     resume_run(run, {"steps": 2, "num_evals": 2}, 0.0)
     said = capsys.readouterr().err

@@ -23,7 +23,8 @@ from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.data.batches import WindowBatches
 from minigpt.devices.check import why_wrong
-from minigpt.recipe import run, samples, speed
+from minigpt.recipe import run, speed
+from minigpt.recipe import texts_while_learning as samples
 from minigpt.runs.folder import METRICS, read_metrics
 from minigpt.runs.read_model import load_run
 from minigpt.training.captured import CapturedStep

@@ -16,10 +16,10 @@ from hypothesis import given
 
 import minigpt
 from minigpt.config import GPTConfig, Settings
-from minigpt.recipe.draft import draft_of_size
 from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned, plan
 from minigpt.recipe.rules import MANY_STEPS, MANY_TOKENS, SIZES
+from minigpt.recipe.size_and_batch import draft_of_size
 from minigpt.recipe.text_stats import TextStats
 from minigpt.recipe.told_at_start import reasons, reasons_of_shape
 from minigpt.runs.folder import PLAN

@@ -18,12 +18,12 @@ import pytest
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
-from minigpt.recipe import samples
+from minigpt.recipe import texts_while_learning as samples
 from minigpt.runs import journal as journal_module
+from minigpt.runs.begin import locked
 from minigpt.runs.delete import runs_to_delete
 from minigpt.runs.folder import COPIED, JOURNAL, SAMPLES, STATE, STEPS, STOP, WEIGHTS
 from minigpt.runs.journal import Journal
-from minigpt.runs.making import locked
 from minigpt.runs.state import (
     facts_of,
     is_training,
@@ -134,7 +134,8 @@ def test_what_goes_on_keeps_what_it_said_until_its_first_new_step(
     before = facts_of(run)
     at_start: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "minigpt.recipe.samples.Samples.on_start", lambda *_: at_start.append(said(run))
+        "minigpt.recipe.texts_while_learning.Samples.on_start",
+        lambda *_: at_start.append(said(run)),
     )
     resume(run)
     (now,) = at_start
@@ -171,9 +172,9 @@ def test_the_state_is_always_whole(tmp_path: Path) -> None:
 def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_does(
     workplace: Path, usual_texts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.samples._SECONDS_BETWEEN", 0.0)
-    monkeypatch.setattr("minigpt.recipe.samples._TIMES_THE_COST", 0)
-    monkeypatch.setattr("minigpt.recipe.samples._SHARE_BETWEEN", 0)
+    monkeypatch.setattr("minigpt.recipe.texts_while_learning._SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("minigpt.recipe.texts_while_learning._TIMES_THE_COST", 0)
+    monkeypatch.setattr("minigpt.recipe.texts_while_learning._SHARE_BETWEEN", 0)
     whole, parts = train_tiny(), Path("runs/parts")
     interrupted(parts, step=3)
     with Journal(parts) as journal:  # of steps that were lost, since the computer crashed

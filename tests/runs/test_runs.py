@@ -22,6 +22,7 @@ from minigpt.config import GPTConfig, TextConfig, TrainConfig
 from minigpt.data.origin import Origin
 from minigpt.model import GPT
 from minigpt.recipe.beginning import model_to_begin_with
+from minigpt.runs.begin import check_free, is_untrained, locked, new_folder, remove_untrained
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -42,7 +43,6 @@ from minigpt.runs.folder import (
 )
 from minigpt.runs.journal import Journal
 from minigpt.runs.listing import Run, free_name, newest_run, runs_by_training
-from minigpt.runs.making import check_free, is_untrained, locked, new_folder, remove_untrained
 from minigpt.runs.read_model import load_run
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.system.atomic import replace, unfinished_name, write_text

@@ -21,8 +21,9 @@ from .conftest import Local
 pytest.importorskip("uvicorn", reason="make installs what these tests need")
 from starlette.routing import Route
 
-from minigpt.serve import app, connections
-from minigpt.serve.connections import listen
+from minigpt.serve import app
+from minigpt.serve import sockets as connections
+from minigpt.serve.sockets import listen
 
 ROUTES = {  # what each answers to who is let in
     "/": ("GET", None, 200),

@@ -220,7 +220,7 @@ def test_port_0_is_told_and_a_server_leaves_no_socket_behind(tiny_run: Path) -> 
 def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("minigpt.serve.connections.PATIENCE", 0.4)
+    monkeypatch.setattr("minigpt.serve.sockets.PATIENCE", 0.4)
     monkeypatch.setattr("minigpt.serve.batch._SEND_EVERY", 0)
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     body = json.dumps({**endless(tiny_run), "logprobs": 20}).encode()

@@ -8,8 +8,8 @@ import pytest
 
 from minigpt import UserError
 from minigpt.cli import COMMANDS, main
+from minigpt.runs.begin import check_free
 from minigpt.runs.listing import free_name
-from minigpt.runs.making import check_free
 from minigpt.system import commands
 from minigpt.system import platforms as system
 from minigpt.system.atomic import write_text

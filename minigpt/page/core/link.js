@@ -4,7 +4,7 @@ import { byId, copied } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
 import { windowsOf } from "../model/window.js";
 import { dialogue, model, tokenizer } from "./client.js";
-import { edited, onSheet, sheetText } from "./edit.js";
+import { edited, onSheet, sheetText } from "./sheet_tokens.js";
 import { ofRuns, runsOf } from "./keep.js";
 import { SETTINGS, set } from "./settings.js";
 import { changed, emptyText, state } from "./state.js";

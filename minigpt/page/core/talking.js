@@ -3,7 +3,7 @@
 
 import { cleanText } from "../model/dialogue.js";
 import { dialogue, model } from "./client.js";
-import { retyped, tokensOf } from "./edit.js";
+import { retyped, tokensOf } from "./sheet_tokens.js";
 import { changed, state } from "./state.js";
 import { talkText, turnsOf } from "./turns.js";
 import { addVersion } from "./versions.js";

@@ -1,7 +1,7 @@
 // The turns that a text consists of, as a talk shows them, and which of its tokens are whose.
 
 import { dialogue, tokenizer } from "./client.js";
-import { readable } from "./edit.js";
+import { readable } from "./sheet_tokens.js";
 
 /** @typedef {{speaker: string?, text: string, first: number, said: number, over: number, end: number}} TextTurn
  * who speaks (null: no name is there) and what; its tokens are those from `first` to before `end`, of which those before

@@ -1,7 +1,7 @@
 // All versions of the text in this visit, none of which is ever lost. Undo and Redo go along them in the order in which
 // they were looked at.
 
-import { sheetText, tokenAt, whatIsSame } from "./edit.js";
+import { sheetText, tokenAt, whatIsSame } from "./sheet_tokens.js";
 import { changed, state } from "./state.js";
 
 const BURST = 1500; // milliseconds: what is typed without a longer pause is one version

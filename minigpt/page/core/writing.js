@@ -4,7 +4,7 @@ import { h } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
-import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./edit.js";
+import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./sheet_tokens.js";
 import { SETTINGS, seedFrom } from "./settings.js";
 import { changed, drawWith, headsOff, offKey, onChange, state } from "./state.js";
 import { turnGoingOn } from "./turns.js";

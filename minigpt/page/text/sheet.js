@@ -4,7 +4,7 @@
 import { byId, fill, h } from "../../web/dom.js";
 import { say } from "../../web/strings.js";
 import { model, tokenizer } from "../core/client.js";
-import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "../core/edit.js";
+import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "../core/sheet_tokens.js";
 import { state, subject } from "../core/state.js";
 import { firstUnread, READ } from "../core/writing.js";
 import { addLook, drawLooks, followingEnd, tokenElement } from "./spans.js";

@@ -2,7 +2,7 @@
 
 import { button } from "../../web/dom.js";
 import { string } from "../../web/strings.js";
-import { readable, sheetText, startsOnSheet, tokenAt } from "../core/edit.js";
+import { readable, sheetText, startsOnSheet, tokenAt } from "../core/sheet_tokens.js";
 import { changed, onChange, state } from "../core/state.js";
 import { redoLast, stop, typeText, undoLast, write } from "../core/writing.js";
 import { area, caretTo, fillArea, showEnd, textInArea } from "./sheet.js";

@@ -31,9 +31,9 @@ from ...data.source import split
 from ...devices.memory import enough_memory
 from ...recipe.beginning import Beginning, beginning_of, with_base
 from ...recipe.choose import Measured, choose, measure
-from ...recipe.draft import whole_seconds
 from ...recipe.machine import Machine, Speed
 from ...recipe.plan import Planned
+from ...recipe.size_and_batch import whole_seconds
 from ...recipe.text_stats import bits_by_counting
 from ...recipe.texts import read_source
 from ...runs.folder import PLAN

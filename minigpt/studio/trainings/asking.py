@@ -16,8 +16,8 @@ from typing import Any
 
 from ... import UserError
 from ...measure.counting import COUNTING
+from ...runs.begin import remove_unbegun
 from ...runs.folder import AT_ONCE, JOB, JOURNAL, STOP
-from ...runs.making import remove_unbegun
 from ...runs.state import DONE, RunFacts, RunState, facts_of, is_training, state_of
 from ...system.atomic import write_text
 from ...system.json_objects import read_object

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.serve.connections import listen
+from minigpt.serve.sockets import listen
 from minigpt.studio.children import Children
 from minigpt.studio.context import Studio
 from minigpt.studio.opening import make_studio_server

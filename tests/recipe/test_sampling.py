@@ -16,7 +16,7 @@ from minigpt.cli import main
 from minigpt.cli.interactive import Session, Task
 from minigpt.config import USUAL
 from minigpt.generation.repetition import Boundaries, Passages
-from minigpt.recipe.usual import penalised_shares
+from minigpt.recipe.sampling import penalised_shares
 from minigpt.runs.folder import GENERATION
 from tests.conftest import some_chat, some_text, train_tiny
 from tests.training.runs import resume
