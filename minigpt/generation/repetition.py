@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tokenizer import Tokenizer, UnknownCharacter
+from .. import UserError
+from ..tokenizer import Tokenizer
 from .window import Array, TokenIds
 
 # After these a text may go on as it did before: line ends, quotation marks of any form but that of
@@ -127,7 +128,7 @@ def boundaries_of(tokenizer: Tokenizer) -> Boundaries:
     # last of its tokens stands for it.
     for mark in _SEPARATORS:
         for written in (mark, f" {mark}"):
-            with contextlib.suppress(UnknownCharacter):
+            with contextlib.suppress(UserError):  # not every tokenizer can encode it
                 last = tokenizer.encode(written)[-1:]
                 separators[last] = True
 

@@ -114,6 +114,7 @@ def test_of_all_files_that_a_run_can_have_none_is_left(place: Path, type_: Type)
 
 def test_what_a_training_has_left_that_never_made_a_run_goes_too(place: Path, type_: Type) -> None:
     run = Path("runs/asked")
+    run.mkdir(parents=True)
     write_job(run, TrainingJob(asked=1.0, is_waiting=False, text={"beginning": "Once"}))
     Path("short.txt").write_text("hm")
     assert type_("train short.txt --out runs/asked")[0] == 2
