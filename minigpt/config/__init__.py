@@ -25,7 +25,7 @@ from .network import (
     named_shapes,
     weight_shapes,
 )
-from .sampling import PLAIN, USUAL, InferenceConfig, SampleConfig
+from .sampling import OF_PROBABILITIES, PLAIN, USUAL, InferenceConfig, SampleConfig
 from .settings import (
     EARLY_UNTIL,
     FREE,
@@ -52,6 +52,7 @@ __all__ = [
     "GPT_NAME",
     "KEPT_ON_RESUMING",
     "LESSON",
+    "OF_PROBABILITIES",
     "PARTS",
     "PLAIN",
     "PLANNED",

@@ -26,6 +26,21 @@ from .checked import (
 # passage may be repeated is counted in its text.
 USUAL: Final[dict[str, Any]] = {"temperature": 0.7, "dry_multiplier": 2.0, "dry_base": 2.0}
 
+# The settings that change probabilities. Only these can be a model's own; the others say how much
+# is written, and where it ends.
+OF_PROBABILITIES: Final = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "dry_multiplier",
+    "dry_base",
+    "dry_allowed_length",
+)
+
 
 @dataclass(frozen=True)
 class SampleConfig(Checked):
@@ -73,12 +88,16 @@ class SampleConfig(Checked):
         """These settings of a model, with those that are given for a text in their place.
 
         Whoever gives the temperature 0 or 1 asks for the likeliest tokens, or for the model's own
-        probabilities: without any other word on repeated passages, none is penalised then.
+        probabilities: then no penalty acts that is not given. Any setting of DRY gives the penalty
+        on repeated passages.
         """
         settings = given
-        asks_for_model = given.get("temperature") in (0, 1)
-        if asks_for_model and not any(name.startswith("dry_") for name in given):
-            settings = {**given, "dry_multiplier": 0.0}
+        if given.get("temperature") in (0, 1):
+            settings = {**_NO_PENALTIES, **given}
+            if any(name.startswith("dry_") for name in given):
+                settings.setdefault("dry_multiplier", self.dry_multiplier)
+            else:
+                settings["dry_multiplier"] = 0.0
         return replace(self, **settings)
 
     def _check(self) -> None:
@@ -88,6 +107,11 @@ class SampleConfig(Checked):
         require(self, "stop", is_right, "texts, none empty")
 
 
+_NO_PENALTIES: Final = {
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
 PLAIN: Final = SampleConfig()  # how a model is sampled that does not say it
 
 

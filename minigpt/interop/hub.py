@@ -10,9 +10,10 @@ from ..system.platforms import how_to_install
 from ..tokenizer import has_tokenizer
 
 PREFIX = "hf:"
-# Weights and text only: nothing that could be run.
+# Weights, settings and text only: nothing that could be run.
 _TOKENIZER_FILES = ["tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json"]
-_FILES = ["config.json", "model.safetensors", "model-*.safetensors", *_TOKENIZER_FILES]
+_SETTINGS_FILES = ["config.json", "generation.json"]  # the second of a model that minigpt exported
+_FILES = [*_SETTINGS_FILES, "model.safetensors", "model-*.safetensors", *_TOKENIZER_FILES]
 
 
 def is_huggingface_folder(folder: Path) -> bool:

@@ -6,6 +6,7 @@ which may be large or gone.
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from .. import UserError
+from ..config import PLAIN
 from ..generation.numpy_gpt import NumpyGPT
 from ..generation.sampler import log_softmax
 from ..runs.find import glass_writer
@@ -64,8 +66,9 @@ def _are_finite(tensors: Tensors) -> bool:
 
 
 def _written(found: FoundModel) -> list[NDArray[np.int64]]:
-    """Texts that the model writes, as it has learned to: each a batch of token ids ``(1, T)``."""
-    writer = glass_writer(found)
+    """Texts that the model writes, as it has learned to and not as it is usually sampled: each a
+    batch of token ids ``(1, T)``."""
+    writer = replace(glass_writer(found), usual=PLAIN)
     count = min(_TOKENS, found.glass.context_length - 1)
     samples = writer.samples(samples=_TEXTS, max_new_tokens=count, temperature=1, seed=0)
     return [np.array([[writer.first_token(), *sample.token_ids]]) for sample in samples]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError
 from ..config import (
     GPT_NAME,
+    OF_PROBABILITIES,
     PLAIN,
     GPTConfig,
     SampleConfig,
@@ -147,13 +148,18 @@ def read_plan(folder: Path) -> dict[str, Any]:
 
 def read_usual(folder: Path) -> SampleConfig:
     """How a run is sampled, if nothing else is given: what its generation.json says, or the plain
-    defaults if it has none. Of the file only fields of a SampleConfig are read, without samples."""
+    defaults if it has none. UserError if it holds no setting that changes probabilities, or another
+    field of a SampleConfig, which a model cannot have."""
     path = folder / GENERATION
     if not path.exists():
         return PLAIN
     data = read_object(path)
     settings = fields_of(SampleConfig, data)
-    settings.pop("samples", None)
+    others = [name for name in settings if name not in OF_PROBABILITIES]
+    if others:
+        *names, last = OF_PROBABILITIES
+        known = f"{', '.join(names)} and {last}"
+        raise UserError(f"{path} cannot set {others[0]}, only {known}", kind="damaged_run")
     if not settings:
         raise UserError(f"{path} is damaged: it has no setting", kind="damaged_run")
     try:

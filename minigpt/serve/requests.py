@@ -120,7 +120,7 @@ def _order_fields(given: dict[str, Any], is_chat: bool, usual_tokens: int) -> di
         found["echo"] = False
 
     if found.get("top_k") in (0, -1):  # off, as in vLLM
-        del found["top_k"]
+        found["top_k"] = None
 
     stop = found.get("stop")
     if isinstance(stop, str):

@@ -11,8 +11,9 @@ from huggingface_hub import constants
 from huggingface_hub.utils import LocalEntryNotFoundError
 
 import minigpt
-from minigpt import UserError
+from minigpt import SampleConfig, UserError
 from minigpt.interop.huggingface import write_folder
+from minigpt.runs.folder import GENERATION
 
 from .examples import byte_pairs, random_model, weights_of
 
@@ -24,10 +25,12 @@ class Hub:
         self.cached: Path | None = None
         self.online: Path | None = None
         self.calls: list[tuple[str, bool]] = []
+        self.files: list[str] = []  # the patterns of the last call
 
     def __call__(self, name: str, *, local_files_only: bool = False, allow_patterns: Any) -> str:
         assert not any(pattern.endswith((".bin", ".py")) for pattern in allow_patterns)
         self.calls.append((name, local_files_only))
+        self.files = allow_patterns
         found = self.cached if local_files_only else self.online
         if found is None:
             raise LocalEntryNotFoundError(f"{name} cannot be reached\nand more lines")
@@ -61,6 +64,13 @@ def test_a_model_that_is_not_cached_is_downloaded(hub: Hub, folder: Path) -> Non
     hub.online = folder
     assert minigpt.load("hf:owner/gpt2", "cpu").model.config.emb_dim == 21
     assert hub.calls == [("owner/gpt2", True), ("owner/gpt2", False)]
+
+
+def test_how_a_model_is_sampled_comes_with_it(hub: Hub, folder: Path) -> None:
+    (folder / GENERATION).write_text('{"temperature": 0.6}')
+    hub.online = folder
+    assert minigpt.load("hf:owner/gpt2", "cpu").usual == SampleConfig(temperature=0.6)
+    assert GENERATION in hub.files
 
 
 def test_a_cached_part_of_a_model_is_completed(hub: Hub, folder: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigpt import UserError
+from minigpt import SampleConfig, UserError
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.writer import Writer
 from minigpt.page.build import build_page, page_model
@@ -112,6 +112,14 @@ def test_what_rounding_costs_is_how_much_the_loss_rises_on_texts_of_the_model(
     loss = -sum(writer.score(text).log_probability for text in texts)
     rounded_loss = -sum(rounded_writer.score(text).log_probability for text in texts)
     assert page_weights(uneven, "int8").cost == pytest.approx(rounded_loss / loss - 1, rel=0.2)
+
+
+def test_what_rounding_costs_does_not_depend_on_how_the_model_is_usually_sampled(
+    uneven: FoundModel,
+) -> None:
+    usual = SampleConfig(temperature=0.1, top_k=2, presence_penalty=3.0, whole_sentences=True)
+    other = replace(uneven, usual=usual)
+    assert page_weights(other, "int8").cost == page_weights(uneven, "int8").cost
 
 
 def test_weights_too_large_for_16_bits_have_32_unless_16_are_asked_for(usual: FoundModel) -> None:

@@ -156,8 +156,20 @@ def test_at_temperature_0_or_1_nothing_is_penalised_unless_it_is_asked_for() -> 
         config = usual.with_given(temperature=temperature)
         assert config.dry_multiplier == 0.0 and config.temperature == temperature
         assert usual.with_given(temperature=temperature, dry_base=2.0).dry_multiplier == 0.8
+        assert usual.with_given(temperature=temperature, dry_multiplier=0.5).dry_multiplier == 0.5
     for temperature in (0.99, 1.01, 0.5):
         assert usual.with_given(temperature=temperature).dry_multiplier == 0.8
+
+
+def test_at_temperature_0_or_1_only_the_penalties_that_are_given_act() -> None:
+    penalties = {"repetition_penalty": 1.2, "presence_penalty": 0.5, "frequency_penalty": 0.3}
+    usual = SampleConfig(temperature=0.7, **penalties)
+    assert usual.with_given(temperature=0.5) == SampleConfig(temperature=0.5, **penalties)
+    for temperature in (0, 1):
+        assert usual.with_given(temperature=temperature) == SampleConfig(temperature=temperature)
+        for name in penalties:
+            asked = {"temperature": temperature, name: 0.9}
+            assert usual.with_given(**asked) == SampleConfig(**asked)
 
 
 def test_a_temperature_that_is_typed_in_a_session_counts_as_given(tiny_run: Path) -> None:
@@ -177,6 +189,11 @@ def test_a_temperature_that_is_typed_in_a_session_counts_as_given(tiny_run: Path
         ('{"temperature": -1}', "temperature must be at least 0"),
         ('{"temperature": NaN}', "temperature must be a number"),
         ('{"dry_allowed_length": "many"}', "dry_allowed_length must be a whole number"),
+        ('{"temperature": 0.7, "seed": 3}', "cannot set seed, only temperature, top_k,"),
+        ('{"temperature": 0.7, "stop": ["."]}', "cannot set stop, only"),
+        ('{"temperature": 0.7, "samples": 2}', "cannot set samples, only"),
+        ('{"temperature": 0.7, "max_new_tokens": 9}', "cannot set max_new_tokens, only"),
+        ('{"whole_sentences": true}', "cannot set whole_sentences, only"),
     ],
 )
 def test_a_damaged_file_is_named(

@@ -106,6 +106,21 @@ def test_what_a_request_leaves_out_is_as_the_run_says(tiny_run: Path) -> None:
         assert asked_for.dry_multiplier == 0.5
 
 
+def test_filters_and_penalties_of_the_run_can_be_turned_off(tiny_run: Path) -> None:
+    usual = SampleConfig(temperature=0.7, top_k=5, top_p=0.9, min_p=0.1, presence_penalty=0.5)
+    writer = replace(minigpt.load(tiny_run, device="cpu"), usual=usual)
+
+    def order(**body: Any) -> Order:
+        return read_order(body, is_chat=False, writer=writer, config=ServeConfig())[0]
+
+    assert order().top_k == order(top_k=None).top_k == 5
+    for off in (0, -1):
+        assert order(top_k=off).top_k is None
+    assert order(top_p=1).top_p == 1 and order(min_p=0).min_p == 0
+    assert order().presence_penalty == 0.5
+    assert order(temperature=1).presence_penalty == order(presence_penalty=0).presence_penalty == 0
+
+
 any_request = given(
     path=st.sampled_from([COMPLETIONS, CHAT]),
     body=orders | broken | odd | st.binary(max_size=20),
