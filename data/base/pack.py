@@ -13,16 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minigpt import UserError
 from minigpt.data.origin import Origin
 from minigpt.runs.base import CHECKSUMS, READ, checksums
 from minigpt.runs.find import full_name
-from minigpt.runs.folder import CONFIG, GENERATION, TOKENIZER, WEIGHTS, RunConfig, read_plan
+from minigpt.runs.folder import (
+    CONFIG,
+    GENERATION,
+    TOKENIZER,
+    WEIGHTS,
+    RunConfig,
+    read_plan,
+    read_usual,
+)
 from minigpt.runs.read_model import FoundModel, load_run
 from minigpt.runs.weights import metadata_of, read_best, read_network
 from minigpt.system.atomic import write_text
-from minigpt.system.eight_bits import rounded
+from minigpt.system.eight_bits import LARGEST_NUMBER, restored, rounded
 from minigpt.system.platforms import rename
 from minigpt.system.safetensors_files import save_tensors
 
@@ -53,13 +62,21 @@ def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
     `size_read` is how many bytes of text it has learned from; unset: the whole text of the run.
 
     Raises:
-        UserError: if `run` is not a run of a `GPT`, its weights are not finite numbers in 8 bits,
-            or the files would be too large. Nothing is written then.
+        UserError: if `run` is not a run of a `GPT`, does not say how it is sampled, its weights are
+            not finite numbers in 8 bits or too small for them, or the files would be too large.
+            Nothing is written then.
     """
     found = load_run(run)
+    if not (run / GENERATION).is_file():
+        raise UserError(f"{run} does not say how it is sampled: it has no {GENERATION}")
+    read_usual(run)  # refuses what is wrong in it
+
     weights = rounded(found.glass.weights)
     if not all(np.isfinite(array).all() for array in weights.values()):
         raise UserError(f"{run} has weights that are not finite numbers in 8 bits")
+    for name, array in restored(weights).items():
+        if not _is_near(found.glass.weights[name], array):
+            raise UserError(f"{run} has a row of {name} that is too small for 8 bits")
 
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as place:
@@ -79,6 +96,16 @@ def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
         for file in new.iterdir():
             rename(file, out / file.name)
     return size
+
+
+def _is_near(whole: NDArray[np.float32], rounded: NDArray[np.float32]) -> bool:
+    """Whether no number is off by more than half a step of its row, and a little: the step is
+    rounded too. Vectors ``(columns,)``, which have 16 bits, always are."""
+    if whole.ndim != 2:
+        return True
+    steps = np.abs(whole).max(axis=1, keepdims=True) / LARGEST_NUMBER  # (rows, 1)
+    errors = np.abs(rounded - whole)  # (rows, columns)
+    return bool((errors <= 0.51 * steps).all())
 
 
 def _about(run: Path) -> dict[str, str]:

@@ -111,7 +111,10 @@ class ChatFormat:
             f"PARAMETER temperature {usual.temperature:g}\n"
             f"PARAMETER top_k {usual.top_k or 0}\n"  # Ollama's own defaults are 40, 0.9 and 1.1
             f"PARAMETER top_p {usual.top_p or 1:g}\n"
+            f"PARAMETER min_p {usual.min_p or 0:g}\n"
             f"PARAMETER repeat_penalty {usual.repetition_penalty:g}\n"
+            f"PARAMETER presence_penalty {usual.presence_penalty:g}\n"
+            f"PARAMETER frequency_penalty {usual.frequency_penalty:g}\n"
             f"PARAMETER num_ctx {context_length}\n"
         )
 

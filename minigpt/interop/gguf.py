@@ -112,8 +112,8 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
 
 
 def _add_sampling(writer: Any, usual: SampleConfig) -> None:
-    """What llama.cpp takes where its user gives no other value; a file has no place for the penalty
-    on repeated passages (see :func:`sampling_options`)."""
+    """What llama.cpp takes where its user gives no other value; a file has no place for the
+    penalties on repeated passages, presence and frequency (see :func:`sampling_options`)."""
     writer.add_float32("general.sampling.temp", usual.temperature)
     writer.add_int32("general.sampling.top_k", usual.top_k or 0)
     writer.add_float32("general.sampling.top_p", usual.top_p or 1.0)
@@ -122,11 +122,19 @@ def _add_sampling(writer: Any, usual: SampleConfig) -> None:
 
 
 def sampling_options(usual: SampleConfig) -> str:
-    """The options with which llama.cpp samples as is usual with a model."""
-    return (
-        f"--temp {usual.temperature:g} --dry-multiplier {usual.dry_multiplier:g} "
-        f"--dry-base {usual.dry_base:g} --dry-allowed-length {usual.dry_allowed_length}"
-    )
+    """The options with which llama.cpp samples as is usual with a model: beside those of each run,
+    the ones that its file has no place for."""
+    options = {
+        "--temp": usual.temperature,
+        "--dry-multiplier": usual.dry_multiplier,
+        "--dry-base": usual.dry_base,
+        "--dry-allowed-length": usual.dry_allowed_length,
+    }
+    if usual.presence_penalty:
+        options["--presence-penalty"] = usual.presence_penalty
+    if usual.frequency_penalty:
+        options["--frequency-penalty"] = usual.frequency_penalty
+    return " ".join(f"{name} {value:g}" for name, value in options.items())
 
 
 class _Vocabulary(NamedTuple):

@@ -60,11 +60,14 @@ def write_folder(
 
     end = tokenizer.end_of_text
     ids: dict[str, Any] = {"bos_token_id": end, "eos_token_id": end}
-    generation = {  # transformers has nothing like the penalty on repeated passages
+    # transformers has nothing like the penalty on repeated passages, nor like those on presence and
+    # frequency.
+    generation = {
         "do_sample": usual.temperature > 0.0,
         "temperature": usual.temperature or 1.0,  # where the likeliest is taken it wants no 0
         "top_k": usual.top_k or 0,  # all of them; transformers' own default is 50
         "top_p": usual.top_p or 1.0,
+        "min_p": usual.min_p,
         "repetition_penalty": usual.repetition_penalty,
         "max_new_tokens": max(config.context_length // 2, 1),
         "pad_token_id": end,

@@ -2,7 +2,7 @@
 `base/` of an installed package.
 
 It is a run of which only four files are left: how it is sampled, weights in 8 bits, the tokenizer,
-and a config without texts, which also holds the checksums of these two and its own.
+and a config without texts, which also holds the checksums of these three and its own.
 `data/base/pack.py` makes it.
 """
 
@@ -22,7 +22,7 @@ NO_TEXTS = "the texts that the base learned from are not on this machine"
 CHECKSUMS = "sha256"  # of its files
 READ = "bytes_read"  # how much text the base has learned from
 
-_CHECKED = (WEIGHTS, TOKENIZER)
+_CHECKED = (WEIGHTS, TOKENIZER, GENERATION)
 _REMEDY = "install minigpt again"
 
 
@@ -47,7 +47,7 @@ def find_base() -> Path:
     """The folder of the base; UserError if it is missing or damaged. To hash the weights is quicker
     than to read them."""
     folder = base_folder()
-    for name in (CONFIG, GENERATION, *_CHECKED):
+    for name in (CONFIG, *_CHECKED):
         if not (folder / name).is_file():
             raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
     content = read_raw_config(folder)
@@ -67,8 +67,8 @@ def bytes_read() -> int | None:
 
 
 def checksums(folder: Path, content: dict[str, Any]) -> dict[str, str]:
-    """The SHA-256 of the weights, of the tokenizer, and of what a config says beside the checksums,
-    in hexadecimal."""
+    """The SHA-256 of the weights, of the tokenizer, of how it is sampled, and of what a config says
+    beside the checksums, in hexadecimal."""
     rest = {key: value for key, value in content.items() if key != CHECKSUMS}
     found = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in _CHECKED}
     found[CONFIG] = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

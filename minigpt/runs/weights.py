@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..system.eight_bits import restored
+from ..system.eight_bits import WITHOUT_SCALES, is_int8, restored
 from ..system.json_objects import parse_object
 from ..system.safetensors_files import save_tensors
 
@@ -86,6 +86,11 @@ def load_weights(model: "nn.Module", path: Path) -> None:
             f"{path} holds the weights of {read_network(path)}, which do not fit this "
             f"{saved_name(model)}: {different} is {there} in the file, {here} in the network"
         )
+
+    # A network of somebody's own may have whole numbers; those of another tensor lack their scales.
+    for name, tensor in own.items():
+        if tensor.is_floating_point() and is_int8(saved[name]):
+            raise UserError(f"{path} is damaged: {WITHOUT_SCALES}", kind="damaged_run")
 
     with torch.no_grad():
         for name, tensor in own.items():

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 SCALE = ".scale"  # after the name of a matrix: the scales of its rows
-_LARGEST = 127
+WITHOUT_SCALES = "weights of type I8 without scales"
+LARGEST_NUMBER = 127
 
 
 def rounded(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
@@ -30,18 +31,18 @@ def rounded(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any
 
 def _rounded_rows(matrix: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
     """The whole numbers ``(rows, columns)`` and the scales ``(rows,)`` of a matrix."""
-    scales = (np.abs(matrix).max(axis=1) / _LARGEST).astype(np.float16)
+    scales = (np.abs(matrix).max(axis=1) / LARGEST_NUMBER).astype(np.float16)
     steps = np.where(scales == 0, 1, scales).astype(np.float32)  # of a row of zeros
 
     numbers = np.rint(matrix / steps[:, None])
-    return np.clip(numbers, -_LARGEST, _LARGEST).astype(np.int8), scales
+    return np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER).astype(np.int8), scales
 
 
 def restored(stored: Mapping[str, Any]) -> dict[str, Any]:
     """What the tensors of a file stand for, numpy arrays or torch tensors on a CPU: a matrix in 8
     bits becomes a float32 array, anything else stays as it is. ValueError if the scales of a matrix
     are not one for each row."""
-    in_8_bits = [name for name in stored if name + SCALE in stored and _is_int8(stored[name])]
+    in_8_bits = [name for name in stored if name + SCALE in stored and is_int8(stored[name])]
     scales = {name + SCALE for name in in_8_bits}
     weights = {name: array for name, array in stored.items() if name not in scales}
 
@@ -54,5 +55,6 @@ def restored(stored: Mapping[str, Any]) -> dict[str, Any]:
     return weights
 
 
-def _is_int8(array: Any) -> bool:
+def is_int8(array: Any) -> bool:
+    """Whether a numpy array or torch tensor has whole numbers of 8 bits."""
     return str(array.dtype) in ("int8", "torch.int8")

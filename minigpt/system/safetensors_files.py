@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from .. import UserError
 from .atomic import replace
-from .eight_bits import restored
+from .eight_bits import WITHOUT_SCALES, is_int8, restored
 from .platforms import is_windows
 
 Array = NDArray[np.float32]
@@ -55,8 +55,8 @@ def _stored(
 
 
 def _as_float32(array: NDArray[Any]) -> Array:
-    if array.dtype == np.int8:
-        raise ValueError("weights of type I8 without scales")
+    if is_int8(array):
+        raise ValueError(WITHOUT_SCALES)
     if array.dtype == np.uint16:  # bfloat16, the upper half of a float32
         array = (array.astype(np.uint32) << 16).view(np.float32)
     return np.require(array, np.float32, "A")  # aligned, or numpy would be slow

@@ -145,6 +145,14 @@ def test_a_modelfile_samples_as_the_run_says_and_not_by_ollamas_own_filters() ->
     assert {f"PARAMETER {value}" for value in values} <= lines
 
 
+def test_a_modelfile_has_the_filters_and_penalties_that_ollama_knows() -> None:
+    chat = ChatFormat(Dialogue({"Otto": 5, "Anna": 4}), byte_pairs())
+    usual = SampleConfig(min_p=0.1, presence_penalty=0.5, frequency_penalty=-0.25)
+    lines = chat.modelfile("model.gguf", 64, usual).splitlines()
+    for value in ("min_p 0.1", "presence_penalty 0.5", "frequency_penalty -0.25"):
+        assert f"PARAMETER {value}" in lines
+
+
 def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> None:
     found = find_model(talking_run)
     assert found.config is not None and found.config.origin.dialogue is not None

@@ -16,7 +16,7 @@ import tokenizers
 import torch
 
 from minigpt import SampleConfig, UserError
-from minigpt.interop.gguf import write_gguf
+from minigpt.interop.gguf import sampling_options, write_gguf
 from minigpt.tokenizer import Tokenizer, load_tokenizer
 
 from .examples import CONFIGS, byte_pairs, characters, random_model, weights_of, with_gaps
@@ -68,6 +68,14 @@ def test_a_file_says_how_it_is_sampled(tmp_path: Path) -> None:
     found = fields(gguf.GGUFReader(tmp_path / "a.gguf"))
     sampling = {name: found[f"general.sampling.{name}"] for name in ("temp", "top_k", "top_p")}
     assert sampling == pytest.approx({"temp": 0.7, "top_k": 9, "top_p": 1.0})
+
+
+def test_the_options_name_what_a_file_has_no_place_for() -> None:
+    dry = "--temp 0.7 --dry-multiplier 0 --dry-base 1.75 --dry-allowed-length 2"
+    usual = SampleConfig(temperature=0.7)
+    assert sampling_options(usual) == dry
+    usual = SampleConfig(temperature=0.7, presence_penalty=0.5, frequency_penalty=-0.25)
+    assert sampling_options(usual) == f"{dry} --presence-penalty 0.5 --frequency-penalty -0.25"
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -223,12 +223,13 @@ def test_transformers_samples_as_the_run_says(
     tmp_path: Path, tokenizer: Tokenizer, temperature: float
 ) -> None:
     model = random_model("qwen3")
-    usual = SampleConfig(temperature=temperature, top_p=0.9, repetition_penalty=1.1)
+    usual = SampleConfig(temperature=temperature, top_p=0.9, min_p=0.1, repetition_penalty=1.1)
     write_folder(tmp_path, model.config, weights_of(model), tokenizer, usual=usual)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).generation_config
     assert theirs.do_sample == (temperature > 0)
     assert theirs.temperature == (temperature or 1.0)
-    assert (theirs.top_p, theirs.repetition_penalty, theirs.top_k) == (0.9, 1.1, 0)
+    assert (theirs.top_p, theirs.min_p, theirs.repetition_penalty) == (0.9, 0.1, 1.1)
+    assert theirs.top_k == 0
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

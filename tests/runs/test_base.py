@@ -67,7 +67,7 @@ def test_a_base_that_lacks_a_file_is_refused_with_its_name(tiny_base: Path, name
         read_base()
 
 
-@pytest.mark.parametrize("name", [TOKENIZER, WEIGHTS])
+@pytest.mark.parametrize("name", [GENERATION, TOKENIZER, WEIGHTS])
 def test_a_base_of_which_one_bit_has_changed_is_refused(tiny_base: Path, name: str) -> None:
     content = bytearray((tiny_base / name).read_bytes())
     content[-20] ^= 1
@@ -102,6 +102,19 @@ def test_what_is_too_large_or_no_gpt_or_does_not_fit_into_8_bits_is_not_made_a_b
 
     with pytest.raises(UserError, match="not finite numbers in 8 bits"):
         write_base(steep, tiny_base)
+    faint = {name: np.ones_like(array) for name, array in weights.items()}
+    faint["token_embedding.weight"][3] = 1e-6  # the step would be too small for 16 bits
+    minigpt.system.safetensors_files.save_tensors(faint, steep / WEIGHTS, {})
+    with pytest.raises(UserError, match=r"a row of token_embedding.weight that is too small for 8"):
+        write_base(steep, tiny_base)
+
+    (steep / GENERATION).write_text('{"seed": 3}')
+    with pytest.raises(UserError, match="cannot set seed"):
+        write_base(steep, tiny_base)
+    (steep / GENERATION).unlink()
+    with pytest.raises(UserError, match=r"does not say how it is sampled: it has no gen[a-z.]*$"):
+        write_base(steep, tiny_base)
+
     with pytest.raises(UserError, match="is not a run"):
         write_base(workplace, tiny_base)
     monkeypatch.setattr("data.base.pack.LARGEST", 1000)

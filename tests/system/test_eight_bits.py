@@ -81,26 +81,25 @@ def test_numpy_and_torch_read_the_same_numbers_from_a_file(tmp_path: Path) -> No
     ("numbers", "scales", "problem"),
     [
         ((4, 3), None, "weights of type I8 without scales"),
-        ((4, 3), (3,), r"a has \(4, 3\) numbers and \(3,\) scales"),
-        ((4, 3), (1,), r"a has \(4, 3\) numbers and \(1,\) scales"),
-        ((4, 3), (4, 1), r"a has \(4, 3\) numbers and \(4, 1\) scales"),
-        ((4,), (4,), r"a has \(4,\) numbers and \(4,\) scales"),
+        ((4, 3), (3,), r"weight has \(4, 3\) numbers and \(3,\) scales"),
+        ((4, 3), (1,), r"weight has \(4, 3\) numbers and \(1,\) scales"),
+        ((4, 3), (4, 1), r"weight has \(4, 3\) numbers and \(4, 1\) scales"),
+        ((4,), (4,), r"weight has \(4,\) numbers and \(4,\) scales"),
     ],
 )
 def test_a_matrix_whose_scales_are_not_one_for_each_row_is_refused(
     tmp_path: Path, numbers: tuple[int, ...], scales: tuple[int, ...] | None, problem: str
 ) -> None:
-    tensors = {"a": np.ones(numbers, np.int8)}
+    tensors = {"weight": np.ones(numbers, np.int8), "bias": np.ones(4, np.float32)}
     if scales is not None:
-        tensors |= {f"a{SCALE}": np.ones(scales, np.float16)}
+        tensors |= {f"weight{SCALE}": np.ones(scales, np.float16)}
     file = tmp_path / "model.safetensors"
     save_file(tensors, file)
 
     with pytest.raises(UserError, match=f"is damaged: {problem}"):
         read_weights(file)
-    if scales is not None:
-        with pytest.raises(UserError, match=f"is damaged: {problem}"):
-            load_weights(torch.nn.Linear(3, 4), file)
+    with pytest.raises(UserError, match=f"is damaged: {problem}"):
+        load_weights(torch.nn.Linear(3, 4), file)
 
 
 def test_whole_numbers_of_a_network_of_ones_own_stay_what_they_are(tmp_path: Path) -> None:
