@@ -3,6 +3,9 @@ that it learned from, not with a heading.
 """
 
 import re
+import unicodedata
+
+from .scripts import WITHOUT_SPACES
 
 _WORDS = 4  # of a beginning
 _SHORTEST = 8  # characters of a beginning
@@ -25,7 +28,8 @@ _NUMBERED = re.compile(r"\w+\s+(?:[IVXLCDM]+|\d+)\s*(?:[.:–—-]|\Z)")  # "Par
 
 def first_words(text: str) -> str:
     """The first words of the first sentence that begins a line; in a text without sentences, such
-    as program code, of the first line that has letters or digits."""
+    as program code, of the first line that has letters or digits. Never empty, but of a text that
+    is white space alone."""
     lines = [line.strip() for line in text.splitlines()]
     if not _is_code(text):
         for i, line in enumerate(lines):
@@ -33,9 +37,10 @@ def first_words(text: str) -> str:
             if can_begin and _has_end(lines, i) and (opening := opening_of(line)) is not None:
                 return opening
 
-    line = next((line for line in lines if any(map(str.isalnum, line))), "")
+    written = list(filter(None, lines)) or [""]
+    line = next((line for line in written if any(map(str.isalnum, line))), written[0])
     whole_words = _FIRST_OF_LINE.match(line)
-    return whole_words[0] if whole_words is not None else line[:_LONGEST_LINE]
+    return whole_words[0] if whole_words is not None else _cut(line, _LONGEST_LINE)
 
 
 def opening_of(sentence: str) -> str | None:
@@ -50,9 +55,9 @@ def opening_of(sentence: str) -> str | None:
     found = _FIRST_WORDS.match(sentence)
     assert found is not None
     opening = found[0].rstrip(",;:-–—")
-    has_spaces = not _is_caseless(words[0]) or len(words) >= _FEWEST_WORDS
-    if not has_spaces:  # a script without spaces
-        opening = sentence[:_SHORTEST]
+    letter = next(filter(str.isalpha, sentence), "")
+    if WITHOUT_SPACES.match(letter.encode()):
+        opening = _cut(sentence, _SHORTEST)
     elif not _are_words_of_a_sentence(words):
         return None
 
@@ -74,9 +79,11 @@ def _are_words_of_a_sentence(words: list[str]) -> bool:
     return is_long_enough and not is_in_capitals and not is_numbered
 
 
-def _is_caseless(word: str) -> bool:
-    """Whether a word is of a script without small letters and capitals."""
-    return word.lower() == word.upper()
+def _cut(text: str, length: int) -> str:
+    """So many characters of a text, and the marks on the last of them."""
+    while length < len(text) and unicodedata.category(text[length])[0] == "M":
+        length += 1
+    return text[:length]
 
 
 def _ends_sentence(line: str) -> bool:

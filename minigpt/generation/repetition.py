@@ -3,12 +3,13 @@
 A small model that writes likely tokens soon writes in circles. A penalty on every token that was
 written before would also keep it from "the" and "said"; this one acts on a token only where the
 tokens before it, several of them, stood before it earlier too. It is known as DRY ("don't repeat
-yourself"), and llama.cpp has it by the same names. Other than there, it never acts inside a word: a
-name of several tokens is written to its end.
+yourself"), and llama.cpp has it by the same names. Other than there, it never acts inside a word or
+a character: a name of several tokens is written to its end.
 """
 
 import contextlib
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,19 +18,22 @@ from numpy.typing import NDArray
 
 from .. import UserError
 from ..tokenizer import Tokenizer
+from .scripts import WITHOUT_SPACES
 from .window import Array, TokenIds
 
 # After these a text may go on as it did before: line ends, quotation marks of any form but that of
 # an apostrophe, and what stands after the name of a speaker.
 _SEPARATORS = '\n\r"“”„«»‹›「」『』:：'
 _SEPARATOR = re.compile(b"|".join(mark.encode() for mark in _SEPARATORS))
+# Parts of words that are no letters: apostrophes, and what joins or parts letters unseen.
+_JOINERS = "'’\u00ad\u200c\u200d"
 _LARGEST = 1e4  # a penalty; beyond any difference of two logits
 
 
 @dataclass(frozen=True)
 class Boundaries:
     """Of each token ``(vocab_size,)``: whether a passage ends with it, whether it begins with a
-    letter of a word, and whether it ends with one."""
+    letter of a word, and whether it ends with one. Digits, and parts of characters, count too."""
 
     separators: NDArray[np.bool_]
     begins_with_letter: NDArray[np.bool_]
@@ -42,7 +46,7 @@ class Boundaries:
 
     def are_free(self, before: TokenIds, tokens: TokenIds) -> NDArray[np.bool_]:
         """Whether tokens may be penalised after those before them: separators may not, nor may
-        what goes on with a word."""
+        what goes on with a word or a character."""
         is_inside_word = self.ends_with_letter[before] & self.begins_with_letter[tokens]
         return ~(self.separators[tokens] | is_inside_word)
 
@@ -116,12 +120,15 @@ def boundaries_of(tokenizer: Tokenizer) -> Boundaries:
     documents, between the turns of a conversation and, where words have a token with the space
     before them, with what lays out a text."""
     texts = [tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)]
+    words = [text.decode(errors="ignore") for text in texts]
     words_have_spaces = any(text[:1] == b" " and text.strip() for text in texts)
+    capitals_are_rare = _are_capitals_rare(words)
 
     separators = np.zeros(tokenizer.vocab_size, bool)
     for token_id, text in enumerate(texts):
+        word = words[token_id]
         separators[token_id] = not text or _SEPARATOR.search(text) is not None
-        if words_have_spaces and _is_layout(text):
+        if words_have_spaces and (text.isspace() or (capitals_are_rare and _is_in_capitals(word))):
             separators[token_id] = True
 
     # A mark without a token of its own is cut into bytes, after a space perhaps in another way: the
@@ -132,28 +139,48 @@ def boundaries_of(tokenizer: Tokenizer) -> Boundaries:
                 last = tokenizer.encode(written)[-1:]
                 separators[last] = True
 
-    characters = [text.decode(errors="ignore") for text in texts]
-    begins = np.array([_is_letter(text[:1]) for text in characters], bool)
-    ends = np.array([_is_letter(text[-1:]) for text in characters], bool)
+    begins = np.array([_begins_with_letter(text) for text in texts], bool)
+    ends = np.array([_ends_with_letter(text) for text in texts], bool)
     return Boundaries(separators, begins, ends)
 
 
-def _is_letter(character: str) -> bool:
-    """Whether it belongs to a word: a letter of a script that has capitals, and so spaces between
-    its words, or an apostrophe."""
-    return character.lower() != character.upper() or character in ("'", "’")
+def _begins_with_letter(text: bytes) -> bool:
+    """Whether a token begins with what may stand inside a word: a letter or a digit, unless its
+    script puts no spaces between words, a mark on a letter, or part of any of these."""
+    first = text.decode(errors="replace")[:1]  # part of a character becomes U+FFFD
+    if not first:
+        return False
+
+    has_spaces = WITHOUT_SPACES.match(text) is None
+    if first == "\ufffd":
+        return has_spaces or text < b"\xe2"  # that may be a mark of Thai, Burmese or Khmer
+    kind = unicodedata.category(first)[0]
+    return (kind in "LN" and has_spaces) or kind == "M" or first in _JOINERS
 
 
-def _is_layout(text: bytes) -> bool:
-    """Whether a token is of spaces alone, as those that move a line to the right, or of a word in
-    capitals, as the name of a speaker or a heading. A single capital after a space is a word of its
-    own, or begins one."""
-    written = text.decode(errors="ignore")
-    letters = written.strip()
-    if not letters:
-        return text.isspace()
-    in_capitals = letters.isalpha() and letters.isupper()
-    return in_capitals and (len(letters) > 1 or letters == written)
+def _ends_with_letter(text: bytes) -> bool:
+    """Whether a token ends with what a letter, a mark or the rest of a character may follow."""
+    last = text.decode(errors="replace")[-1:]
+    if not last:
+        return False
+
+    is_letter = unicodedata.category(last)[0] in "LNM" or last == "\ufffd"
+    can_have_mark = WITHOUT_SPACES.match(last.encode()) is not None
+    return is_letter or can_have_mark or last in _JOINERS
+
+
+def _is_in_capitals(word: str) -> bool:
+    """Whether a token is a word in capitals, as the name of a speaker or a heading. A single
+    capital after a space is a word of its own, or begins one."""
+    letters = word.strip()
+    return letters.isalpha() and letters.isupper() and (len(letters) > 1 or letters == word)
+
+
+def _are_capitals_rare(words: Sequence[str]) -> bool:
+    """Whether words in capitals stand out: most words of several letters have small ones."""
+    longer = [word for word in words if len(word.strip()) > 1 and word.strip().isalpha()]
+    in_capitals = [word for word in longer if word.isupper()]
+    return 2 * len(in_capitals) <= len(longer)
 
 
 def _lengths_of(text: Sequence[int], separators: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -66,6 +66,7 @@ def sentence_end(text: str, start: int) -> int | None:
 
 
 def _names_speaker(text: str, end: int) -> bool:
-    """Whether the line up to a place is in capitals and ends with a full stop, as in a play."""
+    """Whether a line ends at a place, is in capitals and has a full stop, as in a play."""
     line = text[text.rfind("\n", 0, end) + 1 : end]
-    return line.isupper() and line.endswith(".")
+    rest_of_line, _, _ = text[end:].partition("\n")
+    return line.isupper() and line.endswith(".") and not rest_of_line.strip()

@@ -78,6 +78,9 @@ SMALL = "went to the shop. then home.\n\nslept until the others came back.\n"
         ("ALICE\n\nALICE was very tired.\n\nSo she was looking for her cat.", "So she was looking"),
         (CHINESE, "那天夜里下着大雪"),
         (ARABIC, "كان الرجل يسكن في"),
+        ("กาลครั้งหนึ่งนานมาแล้ว!", "กาลครั้ง"),
+        ("— Здравствуй, — сказал он тихо. И ушёл.", "— Здравствуй, — сказал"),
+        ("הלכתי לבית הספר עם אבא. ואז חזרנו.", "הלכתי לבית הספר עם"),
         (FRENCH, "— Bonjour, dit le"),
         (GERMAN, "„Wo bist du gewesen?“"),
     ],
@@ -100,6 +103,13 @@ def test_a_beginning_is_that_of_the_first_sentence(text: str, words: str) -> Non
         ("01" * 99, "01" * 12),
         ("See https://www.example.org/a/b/c\n", "See"),
         ("a\tb\u3000c", "a\tb\u3000c"),
+        ("— Здравствуй, — сказал он. И ушёл.", "— Здравствуй, — сказал"),
+        ("— Bonjour, mon ami.", "— Bonjour, mon ami."),
+        ("הלכתי לבית הספר.", "הלכתי לבית הספר."),
+        ("रात हुई थी।", "रात हुई थी।"),
+        ("그는 집에 갔다.", "그는 집에 갔다."),
+        ("ที่" * 20, "ที่" * 8),  # each with two marks
+        ("\n 😂😂 😂\n", "😂😂 😂"),
         ("\n \n", ""),
     ],
 )

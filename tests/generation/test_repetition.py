@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import SampleConfig
 from minigpt.generation.repetition import Boundaries, Passages, boundaries_of
 from minigpt.generation.sampler import TokenSampler
-from minigpt.tokenizer import CharacterTokenizer, train_bpe
+from minigpt.tokenizer import CharacterTokenizer, Tokenizer, train_bpe
 
 few = settings(max_examples=60, deadline=None)
 
@@ -78,12 +79,54 @@ def test_a_word_that_is_begun_is_written_to_its_end() -> None:
     assert penalised == [False, False, True, True]
 
 
-def test_words_are_of_letters_where_a_script_has_spaces_between_them() -> None:
-    tokenizer = CharacterTokenizer("aÉж'’ 1.中の")
-    boundaries = boundaries_of(tokenizer)
-    for found in (boundaries.begins_with_letter, boundaries.ends_with_letter):
-        letters = {text for text in "aÉж'’ 1.中の" if found[tokenizer.encode(text)[0]]}
-        assert letters == set("aÉж'’")
+# Words of scripts with spaces between them, and numbers; then characters of scripts without, some
+# with marks, and emoji.
+WORDS = (
+    "don't don’t naïve e\u0301te\u0301 ἄνθρωπος привет 1897 ١٨٩٧ שלום كِتاب می\u200cروم हिन्दी "
+    "தமிழ் 한국어 ქართული ሰላም"
+).split()
+CHARACTERS = ["中", "文", "の", "ว", "ที่", "😂", "❤\ufe0f"]
+BYTES = train_bpe([""], 257)
+TOKENIZERS = {
+    "bytes": BYTES,
+    "pieces": train_bpe([" ".join(WORDS[::2] + CHARACTERS)] * 9, 330),
+    "characters": CharacterTokenizer(sorted({*"".join(WORDS + CHARACTERS), *" .—\n"})),
+}
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
+@given(pieces=st.lists(st.sampled_from([*WORDS, *CHARACTERS, " ", ".", "—", "\n"])))
+@few
+def test_no_penalty_acts_inside_a_word_or_a_character(
+    tokenizer: Tokenizer, pieces: list[str]
+) -> None:
+    ids = np.array(tokenizer.encode("".join(pieces)), np.int64)
+    lengths = [len(tokenizer.token_bytes(token)) for token in ids]
+    starts = np.cumsum(lengths)[:-1]  # in bytes, of each token but the first
+    ends = np.cumsum([0, *(len(piece.encode()) for piece in pieces)])  # of each piece
+
+    is_inside = ~np.isin(starts, ends)
+    assert not boundaries_of(tokenizer).are_free(ids[:-1], ids[1:])[is_inside].any()
+
+
+def test_between_words_and_characters_a_penalty_acts() -> None:
+    characters = TOKENIZERS["characters"]
+    for text in ("中文のว😂😂中", " a b .1"):
+        ids = np.array(characters.encode(text.translate({ord("a"): "e", ord("b"): "n"})))
+        assert boundaries_of(characters).are_free(ids[:-1], ids[1:]).all()
+
+
+def test_a_character_that_is_begun_is_written_to_its_end() -> None:
+    """Of three bytes, of which each is a token, a penalty acts on the first."""
+    logits = np.zeros((1, BYTES.vocab_size), np.float32)
+    strict = {"multiplier": 1.0, "base": 2.0, "allowed_length": 3}
+    text = BYTES.encode("中文" * 4)
+    boundaries = boundaries_of(BYTES)
+    penalised = [
+        bool(Passages(text[:place], 1, boundaries).penalised(logits, **strict)[0, token] < 0.0)
+        for place, token in enumerate(text)
+    ]
+    assert penalised == [False] * 9 + [True, False, False] * 5
 
 
 def test_the_longest_passage_has_a_finite_penalty() -> None:
@@ -123,6 +166,11 @@ def test_the_layout_of_a_text_of_words_is_a_separator() -> None:
     ids = tokenizer.encode("   the FOX. FOX said no")
     ends = {tokenizer.decode([token]) for token in ids if separators[token]}
     assert ends == {" ", "FOX"}
+
+    in_capitals = train_bpe(["FOX. THE FOX SAID NO"] * 9, 300)  # here they say nothing
+    separators = boundaries_of(in_capitals).separators
+    ids = in_capitals.encode("   THE FOX. FOX SAID NO")
+    assert {in_capitals.decode([token]) for token in ids if separators[token]} == {" "}
 
     characters = CharacterTokenizer("FOX .\n")
     found = boundaries_of(characters).separators

@@ -15,9 +15,10 @@ from minigpt import SampleConfig
 from minigpt.cli import main
 from minigpt.cli.interactive import Session, Task
 from minigpt.config import USUAL
-from minigpt.generation.repetition import Boundaries, Passages
+from minigpt.generation.repetition import Boundaries, Passages, boundaries_of
 from minigpt.recipe.sampling import penalised_shares
 from minigpt.runs.folder import GENERATION
+from minigpt.tokenizer import train_bpe
 from tests.conftest import some_chat, some_text, train_tiny
 from tests.training.runs import resume
 
@@ -65,6 +66,15 @@ def test_each_piece_of_a_long_text_is_looked_at_by_itself() -> None:
 def test_a_text_of_any_length_can_be_looked_at(length: int) -> None:
     text = np.random.default_rng(length).integers(0, 4, length)
     assert 2 <= max(penalised_shares(text, NONE)) <= 100
+
+
+def test_a_text_in_capitals_is_counted_as_in_small_letters() -> None:
+    shares = []
+    for text in (some_text(300).lower(), some_text(300).upper()):
+        tokenizer = train_bpe([text], 330)
+        ids = np.array(tokenizer.encode(text))
+        shares.append(penalised_shares(ids, boundaries_of(tokenizer)))
+    assert shares[0] == shares[1] and shares[0][2] > 0
 
 
 # In a run
