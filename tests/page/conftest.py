@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigpt.config import GPTConfig, named_shapes
+from minigpt.config import USUAL, GPTConfig, SampleConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.folder import JOURNAL, SAMPLES
@@ -32,7 +32,8 @@ Open = Callable[..., Any]  # a page of a model, its file's name with what follow
 
 
 def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any) -> FoundModel:
-    """A model of this shape with wide random weights, as its page holds it."""
+    """A model of this shape with wide random weights, as its page holds it, that is sampled as a
+    new run is."""
     config = GPTConfig(tokenizer.vocab_size, **shape)
     random, weights = np.random.default_rng(seed), {}
     for name, shape in named_shapes(config):
@@ -40,7 +41,8 @@ def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any
         wide = drawn * 1.5 / shape[-1] ** 0.5 if len(shape) == 2 else 1 + 0.2 * drawn
         weights[name] = wide.astype(np.float32)
     weights["token_embedding.weight"][tokenizer.end_of_text] = 0  # hardly ever drawn
-    return as_in_page(FoundModel(folder, NumpyGPT(config, weights), tokenizer))
+    usual = SampleConfig(**USUAL)
+    return as_in_page(FoundModel(folder, NumpyGPT(config, weights), tokenizer, usual=usual))
 
 
 def as_in_page(found: FoundModel) -> FoundModel:

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from minigpt.config import SampleConfig
 from minigpt.generation.explanation import Explanation, explain_token
 from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, gelu, silu
-from minigpt.generation.repetition import Boundaries
+from minigpt.generation.repetition import boundaries_of
 from minigpt.generation.sampler import TokenSampler, filtered, keep_top_k, log_softmax
 from minigpt.generation.window import Array
+from minigpt.runs.read_model import FoundModel
 
 Head = tuple[int, int]  # layer and head, from 0
-PENALTIES = ("repetition_penalty", "dry_multiplier", "dry_base", "dry_allowed_length")
 ALL = """selector => [...document.querySelectorAll(`${selector} data.fact`)]
     .filter(fact => fact.checkVisibility())
     .map(fact => [fact.dataset.what, fact.dataset.about, Number(fact.value), fact.textContent])"""
@@ -29,14 +28,14 @@ def shown_facts(page: Any, selector: str) -> list[tuple[str, dict[str, Any], flo
 
 
 def check_facts(
-    page: Any, selector: str, glass: NumpyGPT, ids: Sequence[int], **options: Any
+    page: Any, selector: str, found: FoundModel, ids: Sequence[int], **options: Any
 ) -> set[str]:
     """Compare every visible number with the glass engine; the kinds that were there."""
     texts: dict[int, Predicted] = {}
     facts = shown_facts(page, selector)
     for what, about, value, shown in facts:
         place = about.get("place", len(ids))  # a few are about no place
-        predicted = texts.setdefault(place, Predicted(glass, ids, place, **options))
+        predicted = texts.setdefault(place, Predicted(found, ids, place, **options))
         expected = predicted.number(what, about)
         assert abs(value - expected) < 1e-3 * max(1, abs(expected)), (what, about, shown, expected)
     return {what for what, *_ in facts}
@@ -46,17 +45,20 @@ def check_facts(
 class Predicted:
     """The prediction of a token after its window, `ids[start:place]`, without the heads `off`."""
 
-    glass: NumpyGPT
+    found: FoundModel
     ids: Sequence[int]
     place: int
     starts: Sequence[int] | Mapping[int, int] | None = (
         None  # where each place's window begins; all with 0 if None
     )
     off: Sequence[Head] = field(default=())
-    settings: Mapping[str, float] = field(default_factory=lambda: {"temperature": 0.8})
+    settings: Mapping[str, Any] = field(default_factory=dict)  # given beside the model's own
     hidden: int = 0  # tokens that are not shown
     forbidden: Sequence[int] = field(default=())  # tokens that are never drawn
-    boundaries: Boundaries | None = None  # of passages that are repeated; None: none
+
+    @property
+    def glass(self) -> NumpyGPT:
+        return self.found.glass
 
     @property
     def start(self) -> int:
@@ -94,15 +96,18 @@ class Predicted:
         logits = self.glass.logits(self.record.residual[-1, -1])
         bias = np.zeros(len(logits), np.float32)
         bias[list(self.forbidden)] = -np.inf
-        settings = dict(self.settings)
-        penalties = {name: settings.pop(name) for name in PENALTIES if name in settings}
         so_far = self.ids[self.hidden : self.place]
-        config = SampleConfig(**penalties)
-        sampler = TokenSampler(config, bias, so_far, boundaries=self.boundaries)
+        config = self.found.usual.with_given(**self.settings)
+        boundaries = boundaries_of(self.found.tokenizer)
+        sampler = TokenSampler(config, bias, so_far, boundaries=boundaries)
         kept = sampler.adjusted(logits[None])[0]
-        if settings["temperature"] == 0:
-            return np.exp(log_softmax(keep_top_k(kept, 1).astype(np.float64)))
-        return np.exp(log_softmax(filtered(kept, **settings).astype(np.float64)))
+
+        if config.temperature == 0:
+            kept = keep_top_k(kept, 1)
+        else:
+            filters = ("temperature", "top_k", "top_p", "min_p")
+            kept = filtered(kept, **{name: getattr(config, name) for name in filters})
+        return np.exp(log_softmax(kept.astype(np.float64)))
 
     def explanation(self, token: int) -> Explanation:
         known: dict[int, Explanation] = self.__dict__.setdefault("_explanations", {})
@@ -206,8 +211,8 @@ def _unit(predicted: Predicted, about: dict[str, Any]) -> float:
     """How a feed-forward unit fires at the row that predicts, or at another row of its window."""
     if "from" in about:
         end = about["from"] + 1
-        glass, ids, off = predicted.glass, predicted.ids, predicted.off
-        predicted = Predicted(glass, ids, end, {end: predicted.start}, off)
+        found, ids, off = predicted.found, predicted.ids, predicted.off
+        predicted = Predicted(found, ids, end, {end: predicted.start}, off)
     layer = predicted.glass.layers[about["layer"]]
     before = predicted.record.residual[about["layer"], -1]
     stream = before + predicted.added(about["layer"])  # after attention

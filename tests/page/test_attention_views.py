@@ -48,7 +48,7 @@ def test_heads_come_in_the_order_of_what_they_did_counted_from_1(
     parts = [value for what, _, value, _ in shown_facts(page, f"{VIEW} .head-row")]
     assert len(parts) == 6
     assert [abs(part) for part in parts] == sorted((abs(part) for part in parts), reverse=True)
-    check_facts(page, VIEW, found.glass, ids_of(found))
+    check_facts(page, VIEW, found, ids_of(found))
     names = page.locator(f"{VIEW} .head-row b").all_inner_texts()
     assert sorted(names) == ["1.1", "1.2", "1.3", "2.1", "2.2", "2.3"]
 
@@ -93,7 +93,7 @@ def test_the_triangle_has_names_on_both_axes_and_an_absolute_scale(
 
     page.get_by_role("checkbox", name="as a table").check()
     page.wait_for_selector(f"{VIEW} tbody td")
-    check_facts(page, VIEW, found.glass, ids_of(found))
+    check_facts(page, VIEW, found, ids_of(found))
     page.get_by_role("checkbox", name="as a table").uncheck()
     page.locator(f"{VIEW} summary").first.click()
 
@@ -110,7 +110,7 @@ def test_a_query_is_followed_with_the_numbers_of_the_row_that_predicts(
         facts = shown_facts(page, "#panel-numbers")
         assert {about["layer"] for _, about, *_ in facts} == {int(layer) - 1}
         assert len([1 for what, *_ in facts if what == "product"]) == 5  # tokens before it
-        kinds = check_facts(page, "#panel-numbers", found.glass, ids_of(found))
+        kinds = check_facts(page, "#panel-numbers", found, ids_of(found))
         vectors = {"query", "key", "value", "context", "output"}
         assert kinds == vectors | {"product", "score", "weight", "added", "norm"}
     arcs = found.glass.record(np.array(ids_of(found)[:5])).attention[1, 2, -1]

@@ -2,15 +2,15 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from minigpt.config import SampleConfig
-from minigpt.generation.sampler import log_softmax
 from minigpt.runs.find import glass_writer
-from minigpt.runs.read_model import FoundModel
+from minigpt.runs.read_model import FoundModel, load_run
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
@@ -18,6 +18,7 @@ from .conftest import (
     PROMPT,
     SHAPE,
     Open,
+    as_in_page,
     choose,
     open_view,
     random_found,
@@ -107,18 +108,39 @@ def strip(page: Any, at: int) -> list[tuple[str, float]]:
 
 def test_the_strips_lay_out_the_chances_likeliest_first(page: Any, found: FoundModel) -> None:
     ids = found.tokenizer.encode(PROMPT)
-    kinds = check_facts(page, "#panel-draw", found.glass, ids, settings={"temperature": 0.5})
+    kinds = check_facts(page, "#panel-draw", found, ids, settings={"temperature": 0.5})
     assert kinds == {"probability", "after", "entropy"}
-    logs = np.log(Predicted(found.glass, ids, len(ids)).probabilities)
-    order = np.argsort(-logs, kind="stable")
+    predicted = Predicted(found, ids, len(ids), settings={"temperature": 0.5})
+    order = np.argsort(-predicted.after, kind="stable")
 
-    for at, temperature in ((0, 1.0), (1, 0.5)):
-        chances = np.exp(log_softmax(logs / temperature))
+    for at, chances in enumerate((predicted.probabilities, predicted.after)):
         pieces = [piece for piece in strip(page, at) if not piece[0].startswith("others")]
         assert [int(token) for token, _ in pieces][:10] == order[:10].tolist()
         expected = [chances[int(token)] for token, _ in pieces]
         np.testing.assert_allclose([share for _, share in pieces], expected, atol=1e-3)
         assert sum(share for _, share in strip(page, at)) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_page_of_the_base_shows_what_the_package_computes(
+    open_page: Open, real_base: Path
+) -> None:
+    """It is sampled as a new run is: what would repeat a passage is penalised."""
+    base = as_in_page(load_run(real_base))
+    text = "The cat sat by the fire, and the dog sat by the"
+    page = open_page(base, link=f"#prompt={text}")
+    until_drawn(page)
+    open_view(page, "draw")
+
+    assert page.inner_text("#problem") == ""
+    ids = base.tokenizer.encode(text)
+    assert check_facts(page, "#map", base, ids) >= {"probability"}
+    kinds = check_facts(page, "#panel-draw", base, ids)
+    assert kinds == {"probability", "after", "entropy"}
+
+    penalised = Predicted(base, ids, len(ids)).after
+    plain = Predicted(base, ids, len(ids), settings={"dry_multiplier": 0.0}).after
+    (fire,) = base.tokenizer.encode(" fire")
+    assert penalised[fire] < plain[fire] / 2
 
 
 def test_settings_bend_the_strip_live_without_the_model(page: Any, found: FoundModel) -> None:
@@ -130,7 +152,7 @@ def test_settings_bend_the_strip_live_without_the_model(page: Any, found: FoundM
     assert [share > 0 for _, share in strip(page, 1)][:3] == [True, True, False]
     ids = found.tokenizer.encode(PROMPT)
     settings = {"temperature": 2.0, "top_k": 2}
-    check_facts(page, "#panel-draw", found.glass, ids, settings=settings)
+    check_facts(page, "#panel-draw", found, ids, settings=settings)
     assert "2 tokens can be drawn" in page.inner_text("#panel-draw")
     assert strip(page, 0)[:2] == model[:2]
     set_to(page, "temperature", 0)

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.generation.repetition import boundaries_of
 from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
@@ -186,19 +184,18 @@ def check_all(page: Any, found: FoundModel, forbidden: Sequence[int] = ()) -> se
         "settings": as_in_the_package(now["settings"]),
         "hidden": now["hidden"],
         "forbidden": forbidden,
-        "boundaries": boundaries_of(found.tokenizer),
     }
-    check_sheet(page, found.glass, now["ids"], about)
-    return check_facts(page, "body", found.glass, now["ids"], **about)
+    check_sheet(page, found, now["ids"], about)
+    return check_facts(page, "body", found, now["ids"], **about)
 
 
-def check_sheet(page: Any, glass: NumpyGPT, ids: list[int], about: dict[str, Any]) -> None:
+def check_sheet(page: Any, found: FoundModel, ids: list[int], about: dict[str, Any]) -> None:
     """Compare the sheet's tints with the glass engine, and its tokens with its textarea."""
     tints, tokens, typed = page.evaluate(SHEET)
     assert tokens == f"{typed}\u200b"
     for place, tint in tints:
         bits = (
-            Predicted(glass, ids, place, **about).number("bits", {"place": place}) if place else 0
+            Predicted(found, ids, place, **about).number("bits", {"place": place}) if place else 0
         )
         assert tint == pytest.approx(min(1, max(0, bits / 10)), abs=1e-3), (place, tint)
 

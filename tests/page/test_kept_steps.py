@@ -38,7 +38,7 @@ def test_the_page_of_a_step_is_of_the_model_as_it_was_then(
     kinds: set[str] = set()
     for view in ("draw", "layers", "vectors"):
         open_view(page, view)
-        kinds |= check_facts(page, "body", found.glass, now["ids"], **about)
+        kinds |= check_facts(page, "body", found, now["ids"], **about)
     assert {"probability", "after", "lens", "norm"} <= kinds
 
     open_view(page, "learned")

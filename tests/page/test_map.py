@@ -39,12 +39,12 @@ def places(page: Any, selector: str) -> set[int]:
 def test_the_map_shows_what_the_model_computes_for_the_chosen_token(
     page: Any, found: FoundModel, ids: list[int]
 ) -> None:
-    check_facts(page, "#map", found.glass, ids)
+    check_facts(page, "#map", found, ids)
     assert sorted(kinds(page, "#map")) == ["norm"] * 2 + ["probability"] * 3
     assert places(page, "#map") == {len(ids)}
 
     choose(page, 6)
-    check_facts(page, "#map", found.glass, ids)
+    check_facts(page, "#map", found, ids)
     assert places(page, "#map") == {6}
     read = page.locator("#map .tokens .token").first.inner_text()
     assert read == found.tokenizer.decode([ids[5]]).replace(" ", "␣")
@@ -139,12 +139,12 @@ def test_vectors_show_the_nearest_tokens_and_how_the_stream_grows(
 ) -> None:
     choose(page, 6)
     open_view(page, "vectors")
-    check_facts(page, "#panel-vectors", found.glass, ids)
+    check_facts(page, "#panel-vectors", found, ids)
     shown = kinds(page, "#panel-vectors")
     assert (shown.count("similarity"), shown.count("norm")) == (16, 2 + 3)
 
     about = {"token": ids[5]}
-    predicted = Predicted(found.glass, ids, 6)
+    predicted = Predicted(found, ids, 6)
     others = [i for i in range(320) if i != ids[5]]
     every = [predicted.number("similarity", about | {"other": i}) for i in others]
     nearest = [f[2] for f in shown_facts(page, "#panel-vectors") if f[0] == "similarity"][:8]
@@ -163,13 +163,13 @@ def test_feed_forward_shows_the_units_that_fire_most_and_where_else(
     page.select_option("#panel-feedForward select", label="2")
     until_drawn(page)
     page.click("#panel-feedForward summary")
-    check_facts(page, "#panel-feedForward", model.glass, ids)
+    check_facts(page, "#panel-feedForward", model, ids)
 
     units = [about for _, about, *_ in shown_facts(page, "#panel-feedForward")]
     here = {about["unit"] for about in units if about["place"] == 9}
     assert all(about["layer"] == 1 for about in units) and len(here) == 12
     strength = [
-        abs(Predicted(model.glass, ids, 9).number("unit", {"layer": 1, "unit": unit}))
+        abs(Predicted(model, ids, 9).number("unit", {"layer": 1, "unit": unit}))
         for unit in range(model.glass.config.ff_dim)
     ]
     assert here == set(np.argsort(strength)[-12:].tolist())
@@ -177,7 +177,7 @@ def test_feed_forward_shows_the_units_that_fire_most_and_where_else(
     page.locator("#panel-feedForward button.chip").first.click()
     until_drawn(page)
     assert "What comes after" in page.inner_text("#subject-line")
-    check_facts(page, "#panel-feedForward", model.glass, ids)
+    check_facts(page, "#panel-feedForward", model, ids)
 
 
 def test_layers_show_what_the_model_would_say_after_each(
@@ -187,17 +187,17 @@ def test_layers_show_what_the_model_would_say_after_each(
     for place in (2, 7):
         choose(page, place)
         open_view(page, "layers")
-        check_facts(page, "#panel-layers", found.glass, ids)
+        check_facts(page, "#panel-layers", found, ids)
         assert page.locator("#panel-layers tbody tr").count() == 3
         assert kinds(page, "#panel-layers .sentence") != []
 
         (_, about, *_), *_ = shown_facts(page, last)
-        likeliest = int(Predicted(found.glass, ids, place).probabilities.argmax())
+        likeliest = int(Predicted(found, ids, place).probabilities.argmax())
         assert about == {"place": place, "token": likeliest, "layer": 2}
 
     page.click("#question-next")
     until_drawn(page)
-    check_facts(page, "#panel-layers", found.glass, ids)
+    check_facts(page, "#panel-layers", found, ids)
     assert places(page, last) == {8}
 
 
@@ -206,7 +206,7 @@ def test_heads_that_are_off_are_off_for_all_views(
 ) -> None:
     choose(page, 6)
     open_view(page, "heads")
-    check_facts(page, "#panel-heads", found.glass, ids)
+    check_facts(page, "#panel-heads", found, ids)
     assert "All 6 heads are on" in page.inner_text("#panel-heads")
 
     page.get_by_role("button", name="Head 1.3").click()
@@ -217,17 +217,17 @@ def test_heads_that_are_off_are_off_for_all_views(
     assert "Without heads 1.3, 2.3" in page.inner_text("#panel-heads")
 
     off = [(0, 2), (1, 2)]
-    kinds = check_facts(page, "#panel-heads", found.glass, ids, off=off)
+    kinds = check_facts(page, "#panel-heads", found, ids, off=off)
     assert kinds == {"divergence", "whole", "probability"}
-    check_facts(page, "#map", found.glass, ids, off=off)
+    check_facts(page, "#map", found, ids, off=off)
     for view in ("draw", "vectors", "layers", "feedForward"):
         open_view(page, view)
-        assert check_facts(page, f"#panel-{view}", found.glass, ids, off=off)
+        assert check_facts(page, f"#panel-{view}", found, ids, off=off)
 
     open_view(page, "heads")
     page.locator("#panel-heads").get_by_role("button", name="All on").click()
     until_drawn(page)
-    check_facts(page, "#map", found.glass, ids)
+    check_facts(page, "#map", found, ids)
 
 
 def test_at_the_first_token_each_view_says_that_nothing_predicts_it(page: Any) -> None:
@@ -249,7 +249,7 @@ def test_with_an_empty_text_each_view_is_about_its_beginning(
     ids = [model.tokenizer.end_of_text]  # what an empty beginning stands for in this model
     for view in ("draw", "vectors", "feedForward", "layers", "heads"):
         open_view(page, view)
-        check_facts(page, f"#panel-{view}", model.glass, ids, hidden=1)
+        check_facts(page, f"#panel-{view}", model, ids, hidden=1)
         assert "the beginning" in page.inner_text(f"#panel-{view} .sentence")
     assert page.inner_text("#problem") == ""
     assert "ended" not in page.inner_text("#sheet")

@@ -54,7 +54,7 @@ def test_the_sentence_and_all_causes_are_the_models(page: Any, found: FoundModel
     ids = ids_of(found)
     for button in page.locator(f"{VIEW} .causes > button").all():
         button.click()
-    kinds = check_facts(page, VIEW, found.glass, ids)
+    kinds = check_facts(page, VIEW, found, ids)
     assert kinds >= {"probability", "part", "logit", "word", "without"}
 
     facts = shown_facts(page, VIEW)
@@ -81,7 +81,7 @@ def test_a_head_shows_its_arcs_and_what_happens_without_it(page: Any, found: Fou
     head = page.locator(f"{VIEW} .cause:has([data-about*='\"2.2\"'])")
     head.click()
     page.wait_for_selector(f"{VIEW} .detail [data-what=without]")
-    assert check_facts(page, f"{VIEW} .detail", found.glass, ids_of(found)) == {
+    assert check_facts(page, f"{VIEW} .detail", found, ids_of(found)) == {
         "without",
         "probability",
         "weight",
@@ -113,7 +113,7 @@ def test_a_word_shows_its_effect_in_the_text(page: Any, found: FoundModel) -> No
     page.keyboard.press("Enter")
     page.wait_for_selector(f"{VIEW} .detail [data-what=word]")
     (_, about, bits, _), *_ = shown_facts(page, f"{VIEW} .detail")
-    check_facts(page, f"{VIEW} .detail", found.glass, ids_of(found))
+    check_facts(page, f"{VIEW} .detail", found, ids_of(found))
     arc = page.locator("svg.arcs path")
     assert arc.count() == 1
     assert arc.get_attribute("class") == ("arc gain" if bits < 0 else "arc loss")
@@ -127,7 +127,7 @@ def test_another_token_has_its_own_explanation(page: Any, found: FoundModel) -> 
     until(page, WHOLE)
     places = {about["place"] for _, about, *_ in shown_facts(page, VIEW)}
     assert places == {2}
-    check_facts(page, VIEW, found.glass, ids_of(found))
+    check_facts(page, VIEW, found, ids_of(found))
 
 
 def test_the_first_token_is_not_explained_and_a_short_text_is(
@@ -140,7 +140,7 @@ def test_the_first_token_is_not_explained_and_a_short_text_is(
     until(page, f"document.querySelector('{VIEW} [data-what=logit]') !== null")
     assert "comes next" in page.inner_text(f"{VIEW} .sentence")
     assert "always sees the last token" in page.inner_text(f"{VIEW}")
-    check_facts(page, VIEW, found.glass, found.tokenizer.encode("a"))
+    check_facts(page, VIEW, found, found.tokenizer.encode("a"))
 
     look_at(page, 0)
     for view in ("why", "attention", "numbers"):
@@ -159,7 +159,7 @@ def test_without_a_head_all_numbers_are_of_the_model_without_it(
     look_at(page, 6)
     until(page, WHOLE)
     two_frames(page)
-    check_facts(page, VIEW, found.glass, ids_of(found), off=[(1, 1)])
+    check_facts(page, VIEW, found, ids_of(found), off=[(1, 1)])
     for button in page.locator(f"{VIEW} .causes > button").all():
         button.click()
     two_frames(page)
@@ -170,7 +170,7 @@ def test_without_a_head_all_numbers_are_of_the_model_without_it(
         open_view(page, view)
         until(page, f"document.querySelectorAll('#panel-{view} data.fact').length > 3")
         until_drawn(page)
-        check_facts(page, f"#panel-{view}", found.glass, ids_of(found), off=[(1, 1)])
+        check_facts(page, f"#panel-{view}", found, ids_of(found), off=[(1, 1)])
     page.get_by_role("button", name="Switch them on").click()
 
 
@@ -192,7 +192,7 @@ def test_a_text_longer_than_the_context_is_explained_within_its_window(
             until(page, f"JSON.parse({place}).place === {index}")
             if view == "why":
                 until(page, WHOLE)
-            kinds = check_facts(page, f"#panel-{view}", found.glass, ids, starts=starts)
+            kinds = check_facts(page, f"#panel-{view}", found, ids, starts=starts)
             assert kinds >= {"why": {"part"}, "attention": {"weight"}, "numbers": {"score"}}[view]
 
 

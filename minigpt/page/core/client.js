@@ -2,6 +2,7 @@
 
 import { addStrings, string } from "../../web/strings.js";
 import { Dialogue } from "../model/dialogue.js";
+import { markedOf } from "../model/sampler.js";
 import { Tokenizer } from "../model/tokenizer.js";
 
 const read = (id) => {
@@ -14,6 +15,8 @@ const read = (id) => {
 addStrings(JSON.parse(read("strings")));
 export const model = JSON.parse(read("model"));
 export const tokenizer = new Tokenizer(model.tokenizer);
+/** The tokens that are never drawn, and where passages and words end. */
+export const marked = markedOf(model);
 /** Who speaks in the training text and how it writes a turn; null if nobody does. */
 export const dialogue = model.dialogue && new Dialogue(model.dialogue);
 

@@ -12,6 +12,11 @@ const LARGEST = 1e4; // a penalty on a repeated passage
  * @typedef {{forbidden?: number[], boundaries?: Boundaries}} Marked tokens that the training text cannot have had, and
  * where passages and words end */
 
+/** What is marked among the tokens of the model that a page holds. @returns {Marked} */
+export function markedOf({ forbidden, boundaries }) {
+  return { forbidden, boundaries: boundariesOf(boundaries) };
+}
+
 /** The boundaries of the tokens of a model, of which a page holds lists. */
 export function boundariesOf({ separators = [], beginWithLetter = [], endWithLetter = [] } = {}) {
   return {

@@ -22,7 +22,7 @@ import {
   thumbnails,
 } from "./inside.js";
 import { Readings } from "./readings.js";
-import { boundariesOf, dieNumber, drawn } from "./sampler.js";
+import { dieNumber, drawn, markedOf } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
 import { readWeights } from "./weights.js";
 import { movedWindow, nextWindow, windowsOf } from "./window.js";
@@ -84,7 +84,7 @@ const tasks = {
     readings = new Readings(engine);
     tokenizer = new Tokenizer(model.tokenizer);
     firstToken = model.firstToken;
-    marked = { forbidden: model.forbidden, boundaries: boundariesOf(model.boundaries) };
+    marked = markedOf(model);
     dialogue = model.dialogue && new Dialogue(model.dialogue);
   },
 

@@ -5,7 +5,7 @@ import { button, fill, h, lastAsked } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, entropy, fact, largest, largestFirst, probabilities } from "../basics/numbers.js";
-import { ask, model } from "../core/client.js";
+import { ask, marked } from "../core/client.js";
 import { set } from "../core/settings.js";
 import { changed, drawWith, headsOff, offKey, state, subject } from "../core/state.js";
 import { branch, tokenName } from "../core/writing.js";
@@ -31,7 +31,7 @@ function byModel(logits) {
 export function drawHere(logits, place) {
   const { text, settings } = state;
   const { before, likeliest } = byModel(logits);
-  const kept = filtered(logits, settings, text.ids.slice(text.hidden, place), model);
+  const kept = filtered(logits, settings, text.ids.slice(text.hidden, place), marked);
   const after = probabilities(kept);
 
   const order = largestFirst(kept); // the order on the strip
@@ -150,7 +150,7 @@ function drawList(list, rest, { before, likeliest, after }, { place, token }) {
   const left = after.filter((p) => p > 0).length;
   const counts = { others: likeliest.length - shown.length, left };
   for (const name in counts) counts[name] = number(counts[name]);
-  const isForbidden = shown.some((id) => model.forbidden.includes(id));
+  const isForbidden = shown.some((id) => marked.forbidden.includes(id));
   fill(
     rest,
     say(left === 1 ? "draw.restOne" : "draw.rest", counts),
