@@ -14,7 +14,7 @@ from torch import Tensor
 from ..config import GPTConfig, TrainConfig
 from ..data.batches import Dataset, make_batches
 from ..model import GPT, attention_flops_per_token, flops_per_token
-from ..training import workers
+from ..training import distributed, workers
 from ..training.checkpoint import Learner, TrainingState
 from ..training.optimizer import chosen_optimizers, make_optimizers
 from ..training.precision import Precision, autocast
@@ -49,8 +49,10 @@ def measure_speed(
     num_workers: int = 1,
     clock: Clock = time.perf_counter,
 ) -> Speed:
-    """How fast a device trains. It draws none of the caller's random numbers."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+    """How fast a device trains. It draws none of the caller's random numbers. Of several processes
+    the first alone may measure its device."""
+    gpus = [device] if device.type == "cuda" else []
+    with distributed.alone(), torch.random.fork_rng(gpus):
         if device.type == "cpu":
             return _of_cpu(precision, num_workers, clock)
         return _of_gpu(device, precision, clock)

@@ -38,7 +38,7 @@ def why_not_captured(precision: str) -> str | None:
     """Why no step of a training on a GPU can be recorded, or None."""
     if torch.version.cuda is None:
         return "that is for GPUs of NVIDIA"
-    if distributed.world_size() > 1:
+    if distributed.started() > 1:
         return "several processes share each of them"
     if precision == "float16":
         return "in float16 a step may have to be made again"

@@ -32,6 +32,7 @@ T = TypeVar("T")
 _PATIENCE = timedelta(days=7)  # while rank 0 prepares a long text, the others wait for it
 _uses = itertools.count()
 _open: list[str] = []  # groups that this process is inside of: one at most
+_are_alone: list[bool] = []  # whether it computes something by itself, see `alone`
 
 
 def rank() -> int:
@@ -41,7 +42,23 @@ def rank() -> int:
 
 def world_size() -> int:
     """How many processes train together."""
+    return 1 if _are_alone else started()
+
+
+def started() -> int:
+    """How many processes torchrun has started; 1 without it."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Within, this process trains as a single one does and waits for no other, which may have
+    something else to do."""
+    _are_alone.append(True)
+    try:
+        yield
+    finally:
+        _are_alone.pop()
 
 
 def is_main() -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..data.batches import Batch
 from . import distributed, workers
-from .loss import check_minimised
+from .loss import check_finite, check_minimised
 from .precision import autocast
 
 
@@ -37,6 +37,12 @@ class BatchResult:
             bits_per_byte=cross_entropy / math.log(2) / bytes_per_token,
             gradient_norm=gradient_norm,
         )
+
+    def check(self) -> None:
+        """Raise Diverged if a loss or the gradient is not finite."""
+        check_finite("loss", self.minimised)
+        check_finite("loss", self.loss)
+        check_finite("gradient", self.gradient_norm)
 
 
 def set_gradients(
@@ -110,8 +116,11 @@ def _add_gradients(
             minimised, cross_entropy = loss(inputs, targets)
             check_minimised(minimised)
 
-            share = ((targets >= 0).sum() / divisor).to(minimised)
-            return minimised * (share * scale), cross_entropy * share
+            count = (targets >= 0).sum()
+            return (
+                _weighted(minimised, count, divisor, scale=scale),
+                _weighted(cross_entropy, count, divisor),
+            )
 
     if workers.count() > 1:
         return workers.backward(losses_of, parameters, parts)
@@ -124,3 +133,10 @@ def _add_gradients(
             minimised.backward()
         totals += torch.stack([minimised.detach(), cross_entropy])
     return totals
+
+
+def _weighted(loss: Tensor, count: Tensor, divisor: Tensor, *, scale: float = 1.0) -> Tensor:
+    """A loss times `scale` x `count` / `divisor`, rounded as if that were a number in Python."""
+    wide = torch.promote_types(loss.dtype, torch.float32)
+    share = count.to(wide) / divisor
+    return (loss * (share * scale)).to(loss.dtype)

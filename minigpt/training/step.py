@@ -21,7 +21,7 @@ from .captured import CapturedStep, say_not_captured, why_not_captured
 from .checkpoint import Learner, TrainingState
 from .compilation import compile_for_training
 from .gradients import BatchResult, set_gradients
-from .loss import Diverged, Loss, LossFunction, check_finite, check_growth
+from .loss import Diverged, Loss, LossFunction, check_growth
 from .optimizer import PEAK
 from .precision import STEPS_TO_DOUBLE, dtype_of
 from .schedule import Schedule, rise_and_fall, smoothed
@@ -128,6 +128,8 @@ class GradientDescent:
 
         Raises:
             UserError: if the schedule or the loss returns what it must not.
+            Diverged: if the loss or a gradient is not finite, where that is known at once: on all
+                devices but GPUs of NVIDIA. Then the step has not been taken.
         """
         share = self._schedule(done)
         if not isinstance(share, int | float):
@@ -139,12 +141,13 @@ class GradientDescent:
         ]
 
         seed_step(self._config, state.step)
-        if self._config.precision == "float16":
-            figures = self._update_in_float16(state, parts)
-        elif self._captured is not None:
+        if self._captured is not None:
             figures = self._captured(parts)
         else:
-            figures = self.update(parts)
+            figures = self._gradients_of(state, parts)
+            if not figures.is_cuda:  # they are there: weights that are fine stay so
+                BatchResult.of(figures).check()
+            self._change_weights()
 
         self._average.update(state.step)
         state.step += 1
@@ -160,9 +163,7 @@ class GradientDescent:
         result = started.result()
         before = started.number - 1
         try:
-            check_finite("loss", result.minimised)
-            check_finite("loss", result.loss)
-            check_finite("gradient", result.gradient_norm)
+            result.check()
         except Diverged:
             state.step = before
             raise
@@ -194,9 +195,11 @@ class GradientDescent:
         self._change_weights()
         return figures
 
-    def _update_in_float16(self, state: TrainingState, parts: list[Batch]) -> Tensor:
-        """The same with a loss that is scaled: the scale is halved until all gradients are finite,
-        or it is 1."""
+    def _gradients_of(self, state: TrainingState, parts: list[Batch]) -> Tensor:
+        """Set the gradients of a step; its figures. In float16 the loss is scaled, and the scale is
+        halved until all gradients are finite, or it is 1."""
+        if self._config.precision != "float16":
+            return self._set_gradients(parts)
         if state.step - state.scaled_since >= STEPS_TO_DOUBLE:
             state.rescale(2.0)
 
@@ -206,8 +209,6 @@ class GradientDescent:
             self._model.zero_grad()
             seed_step(self._config, state.step)
             figures = self._set_gradients(parts, scale=state.loss_scale)
-
-        self._change_weights()
         return figures
 
     def _set_gradients(self, parts: list[Batch], scale: float = 1.0) -> Tensor:

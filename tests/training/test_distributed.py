@@ -213,6 +213,32 @@ def test_two_processes_learn_what_one_learns(kind: str, place: Path) -> None:
 
 
 @several
+def test_the_first_process_measures_a_gpu_by_steps_while_the_others_wait(
+    forks: Forks, workplace: Path
+) -> None:
+    """Of which the processor takes the place here, with a small model."""
+    code = """
+import torch
+from minigpt.config import GPTConfig
+from minigpt.recipe import speed
+from minigpt.training import distributed
+
+cpu = torch.device("cpu")
+speed.SHAPE_ON_GPU = GPTConfig(300, context_length=8, emb_dim=16, num_layers=1, num_heads=1)
+speed._PRODUCT, speed._MOST = 64, 1
+speed._of_cpu = lambda precision, num_workers, clock: speed._of_gpu(cpu, precision, clock)
+with distributed.process_group():
+    found = distributed.on_main(speed.measure_speed, cpu, torch.float32)
+    assert found.flops > 0 and distributed.world_size() == 2
+    with distributed.alone():
+        assert (distributed.rank(), distributed.world_size()) == (0, 1)
+        assert distributed.started() == 2  # so that no step is recorded
+"""
+    statuses, said = together(forks, workplace, 2, code)
+    assert statuses == [0, 0], said
+
+
+@several
 def test_there_is_something_to_learn(place: Path) -> None:
     """Or the losses would agree whatever the optimizer did."""
     for kind in ("adamw", "muon"):

@@ -304,6 +304,19 @@ def test_parts_are_never_fewer_than_the_workers_because_a_part_could_be_larger(
         assert [len(inputs) for inputs, _ in parts] == [3, 3]
 
 
+def test_the_share_of_a_part_in_float64_is_not_rounded_to_float32() -> None:
+    """A seventh of the targets are in the first part."""
+    torch.manual_seed(0)
+    model = torch.nn.Embedding(9, 9).double()
+    inputs = torch.arange(7)[:, None]  # (7, 1)
+    parts = [(inputs[:1], inputs[:1] + 1), (inputs[1:], inputs[1:] + 1)]
+    settings = {"grad_clip": 1e5, "precision": torch.float32}
+    set_gradients(Loss(model), [model.weight], parts, torch.ones(9, dtype=torch.int64), **settings)
+    expected = (model.weight.detach().softmax(1) - torch.eye(9).roll(1, 1)) / 7
+    expected[7:] = 0.0
+    torch.testing.assert_close(model.weight.grad, expected, rtol=0, atol=1e-15)
+
+
 # Steps whose figures come late, as those of a GPU
 
 
@@ -381,6 +394,28 @@ def test_a_loss_that_is_no_number_ends_the_training_and_keeps_the_best(
         train_tiny(learning_rate=4e-3, num_workers=1)
     assert [row["step"] for row in rows(Path("runs/my"))] == [4]
     assert_all_finite(Path("runs/my"))
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_step_that_diverges_on_a_processor_changes_no_weight(
+    precision: str, workplace: Path
+) -> None:
+    model = small_gpt()
+    config = TrainConfig(**ON_CPU | {"precision": precision, "steps": 4, "batch_size": 2})
+    weights: list[list[Tensor]] = []  # after each step
+
+    def spoiled(model: torch.nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return model(inputs).square().mean() * (math.nan if weights else 1.0)
+
+    class Noted:
+        def on_step(self, trainer: Trainer, figures: Any) -> None:
+            weights.append([p.detach().clone() for p in model.parameters()])
+
+    trainer = Trainer(model, tokens_of_text(), config, loss=spoiled, callbacks=[Noted()])
+    with pytest.raises(UserError, match="the loss became nan at step 1"):
+        trainer.train()
+    assert len(weights) == 1
+    assert all(map(torch.equal, model.parameters(), weights[0]))
 
 
 @pytest.mark.parametrize("step", [0, 3])
