@@ -69,7 +69,7 @@ def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
     found = load_run(run)
     if not (run / GENERATION).is_file():
         raise UserError(f"{run} does not say how it is sampled: it has no {GENERATION}")
-    read_usual(run)  # refuses what is wrong in it
+    read_usual(run)  # refuses a file that is damaged
 
     weights = rounded(found.glass.weights)
     if not all(np.isfinite(array).all() for array in weights.values()):

@@ -52,6 +52,7 @@ def run(given: argparse.Namespace) -> None:
     found = find_model(source)
     config = found.glass.config
     weights = found.glass.weights
+    usual = found.usual
     dialogue = found.config.origin.dialogue if found.config else None
     if given.answerer is not None and dialogue is None:
         raise UserError("--as is for a model that learned from conversations; this one did not")
@@ -68,14 +69,14 @@ def run(given: argparse.Namespace) -> None:
                 weights,
                 tokenizer=found.tokenizer,
                 name=name,
-                usual=found.usual,
+                usual=usual,
                 chat=chat,
             )
             shown = quote_path(out / file)
-            options = sampling_options(found.usual)
+            options = sampling_options(usual)
             use = f"llama-cli -m {shown} {options} -p {quote('Once upon a time')}"
             if chat is not None:
-                modelfile = chat.modelfile(file, config.context_length, found.usual)
+                modelfile = chat.modelfile(file, config.context_length, usual)
                 (folder / MODELFILE).write_text(modelfile, encoding="utf-8")
                 use = f"ollama create {_ollama_name(name)} -f {quote_path(out / MODELFILE)}"
         else:
@@ -84,7 +85,7 @@ def run(given: argparse.Namespace) -> None:
                 config,
                 weights,
                 tokenizer=found.tokenizer,
-                usual=found.usual,
+                usual=usual,
                 chat=chat,
             )
             card = model_card(found, out.resolve().name)

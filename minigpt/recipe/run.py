@@ -208,9 +208,9 @@ def resume_run(
         run = on_main(run_to_resume, out, files)
         state = on_main(read_state, run)
         config = on_main(continued_config, run, state, training)
+        usual = on_main(read_usual, run)
         source = on_main(text_of_run, run, config)
         dataset = on_all(tokens_of_run, run, config, source)
-        usual = on_main(read_usual, run)
         on_main(check_has_more, run, state, config, dataset)
 
         folder = RunFolder(run, journal)

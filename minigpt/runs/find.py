@@ -156,7 +156,7 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
         if tokenizer is not None:
             raise UserError(f"{folder} has its own tokenizer; leave the tokenizer out")
         glass = make_glass(config, weights, folder)
-        return FoundModel(folder, glass, own_tokenizer, usual=read_usual(folder))
+        return FoundModel(folder, glass, own_tokenizer)
     return load_run(folder, tokenizer, step=step)
 
 

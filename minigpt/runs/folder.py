@@ -37,6 +37,7 @@ WEIGHTS = "model.safetensors"  # the best by validation
 TOKENIZER = "tokenizer.json"
 PLAN = "plan.json"
 GENERATION = "generation.json"  # how it is sampled, if nothing else is given
+_WITHOUT_IT = "delete the file to use the plain defaults"
 METRICS = "metrics.jsonl"  # a row for each evaluation
 STEPS = "steps.jsonl"  # a row for each step, or for some of them
 PICTURE = "loss.png"
@@ -161,11 +162,12 @@ def read_usual(folder: Path) -> SampleConfig:
         known = f"{', '.join(names)} and {last}"
         raise UserError(f"{path} cannot set {others[0]}, only {known}", kind="damaged_run")
     if not settings:
-        raise UserError(f"{path} is damaged: it has no setting", kind="damaged_run")
+        problem = f"{path} is damaged: it has no setting; {_WITHOUT_IT}"
+        raise UserError(problem, kind="damaged_run")
     try:
         return from_dict(SampleConfig, settings)
     except UserError as error:
-        raise UserError(f"{path}: {error}", kind="damaged_run") from None
+        raise UserError(f"{path}: {error}; {_WITHOUT_IT}", kind="damaged_run") from None
 
 
 def _read_dialogue(data: Any) -> "Dialogue | None":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import PLAIN, GPTConfig, SampleConfig
+from ..config import GPTConfig, SampleConfig
 from ..config.parts.norms import NamedArrays
 from ..generation.numpy_gpt import NumpyGPT
 from ..system.safetensors_files import read_weights
@@ -30,20 +30,24 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class FoundModel:
     """A model with its tokenizer, the folder that they were found in and, if it is a run, its
-    settings. `step` is given if the weights are not the run's best, but kept from that step;
-    `usual` is how the model is sampled, if nothing else is given."""
+    settings. `step` is given if the weights are not the run's best, but kept from that step."""
 
     folder: Path
     glass: NumpyGPT
     tokenizer: Tokenizer
     config: RunConfig | None = None
     step: int | None = None
-    usual: SampleConfig = PLAIN
 
     @property
     def is_run(self) -> bool:
         """Whether minigpt has trained it; else another program has."""
         return self.config is not None
+
+    @cached_property
+    def usual(self) -> SampleConfig:
+        """How the model is sampled, if nothing else is given. It is read when it is first asked
+        for: what does not sample can do without it. UserError if its file is damaged."""
+        return read_usual(self.folder)
 
     @cached_property
     def model(self) -> "GPT":
@@ -72,8 +76,7 @@ def load_run(
         raise UserError(f"{folder / TOKENIZER} has {problem}")
 
     glass = make_glass(gpt_config, read_weights(path), path)
-    usual = read_usual(folder)
-    return FoundModel(folder, glass, own_tokenizer, config, step=step, usual=usual)
+    return FoundModel(folder, glass, own_tokenizer, config, step=step)
 
 
 def weights_file(folder: Path, step: int | None) -> Path:

@@ -1,6 +1,7 @@
 """Pages in Debian's Chromium, driven by playwright; `make test-page` installs both."""
 
 import base64
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigpt.config import USUAL, GPTConfig, SampleConfig, named_shapes
+from minigpt.config import USUAL, GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
-from minigpt.runs.folder import JOURNAL, SAMPLES
+from minigpt.runs.folder import GENERATION, JOURNAL, SAMPLES
 from minigpt.runs.read_model import FoundModel
 from minigpt.system.eight_bits import restored, rounded
 from minigpt.system.json_objects import lines_of
@@ -41,8 +42,8 @@ def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any
         wide = drawn * 1.5 / shape[-1] ** 0.5 if len(shape) == 2 else 1 + 0.2 * drawn
         weights[name] = wide.astype(np.float32)
     weights["token_embedding.weight"][tokenizer.end_of_text] = 0  # hardly ever drawn
-    usual = SampleConfig(**USUAL)
-    return as_in_page(FoundModel(folder, NumpyGPT(config, weights), tokenizer, usual=usual))
+    (folder / GENERATION).write_text(json.dumps(USUAL))
+    return as_in_page(FoundModel(folder, NumpyGPT(config, weights), tokenizer))
 
 
 def as_in_page(found: FoundModel) -> FoundModel:

@@ -1,5 +1,6 @@
 """The draw: chances, what the settings make of them, and the die that falls on one."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigpt.config import SampleConfig
 from minigpt.runs.find import glass_writer
+from minigpt.runs.folder import GENERATION
 from minigpt.runs.read_model import FoundModel, load_run
 from minigpt.tokenizer import make_tokenizer
 
@@ -69,11 +70,12 @@ def settings(page: Any, *names: str) -> list[float]:
 
 
 def test_tokens_are_drawn_as_the_run_says_until_something_else_is_chosen(
-    open_page: Open, found: FoundModel
+    open_page: Open, found: FoundModel, tmp_path: Path
 ) -> None:
     """At temperature 0 or 1 repeated passages are penalised only if somebody has set that."""
-    usual = SampleConfig(temperature=0.0, top_k=9, dry_multiplier=2.0, dry_allowed_length=1)
-    own = replace(found, usual=usual)
+    usual = {"temperature": 0.0, "top_k": 9, "dry_multiplier": 2.0, "dry_allowed_length": 1}
+    (tmp_path / GENERATION).write_text(json.dumps(usual))
+    own = replace(found, folder=tmp_path)
     page = open_page(own, link=f"#prompt={PROMPT}")
     until_drawn(page)
     assert settings(page, "temperature", "topK", "dryMultiplier", "dryBase") == [0, 9, 2, 1.75]

@@ -1,7 +1,6 @@
 """What the page's worker shows of the model's inside, in node, beside torch and numpy."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,10 @@ HEAD = 2
 
 
 @pytest.fixture(scope="module", params=["qwen3", "gpt2"])
-def found(request: pytest.FixtureRequest) -> FoundModel:
-    return random_found(TOKENIZER, Path(), seed=3, architecture=request.param, **SHAPE)
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    return random_found(
+        TOKENIZER, tmp_path_factory.mktemp("run"), seed=3, architecture=request.param, **SHAPE
+    )
 
 
 @pytest.fixture(scope="module")

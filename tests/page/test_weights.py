@@ -12,6 +12,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.writer import Writer
 from minigpt.page.build import build_page, page_model
 from minigpt.page.weights import WeightType, page_weights
+from minigpt.runs.folder import GENERATION
 from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
@@ -115,10 +116,11 @@ def test_what_rounding_costs_is_how_much_the_loss_rises_on_texts_of_the_model(
 
 
 def test_what_rounding_costs_does_not_depend_on_how_the_model_is_usually_sampled(
-    uneven: FoundModel,
+    uneven: FoundModel, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    usual = SampleConfig(temperature=0.1, top_k=2, presence_penalty=3.0, whole_sentences=True)
-    other = replace(uneven, usual=usual)
+    other = replace(uneven, folder=tmp_path_factory.mktemp("other"))
+    (other.folder / GENERATION).write_text('{"temperature": 0.1, "top_k": 2}')
+    assert other.usual == SampleConfig(temperature=0.1, top_k=2)
     assert page_weights(other, "int8").cost == page_weights(uneven, "int8").cost
 
 

@@ -30,8 +30,8 @@ texts = st.lists(st.integers(0, VOCAB - 1), min_size=1, max_size=3 * CONTEXT)
 
 
 @pytest.fixture(scope="module")
-def found() -> FoundModel:
-    return random_found(TOKENIZER, Path(), seed=3, **SHAPE)
+def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    return random_found(TOKENIZER, tmp_path_factory.mktemp("run"), seed=3, **SHAPE)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from minigpt.cli import main
 from minigpt.cli.interactive import Session, Task
 from minigpt.config import USUAL
 from minigpt.generation.repetition import Boundaries, Passages, boundaries_of
+from minigpt.recipe.beginning import model_to_begin_with
 from minigpt.recipe.sampling import penalised_shares
 from minigpt.runs.folder import GENERATION
 from minigpt.tokenizer import train_bpe
@@ -215,6 +216,27 @@ def test_a_damaged_file_is_named(
     assert main(["generate", "the", f"--run={run}"]) == 2
     said = capsys.readouterr().err
     assert problem in said and GENERATION in said and said.count("\n") <= 2
+    assert "delete the file" in said or "cannot set" in said
+
+
+def test_what_does_not_sample_does_without_a_damaged_file(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To evaluate, to compare, to begin with; to resume needs it, and refuses it before the text is
+    read."""
+    run = train_tiny()
+    (run / GENERATION).write_text("{")
+    assert main(["evaluate", str(run), "my.txt"]) == 0
+    assert model_to_begin_with(str(run)).folder == run
+    second = train_tiny(out="second", steps=1)
+    assert main(["compare", str(run), str(second), "my.txt"]) == 0
+
+    Path("my.txt").unlink()
+    for command in (["train", "--resume", f"--out={run}", "--steps=9"], ["export", str(run)]):
+        capsys.readouterr()
+        assert main(command) == 2
+        assert GENERATION in capsys.readouterr().err
+    assert not Path("exports").exists()
 
 
 def test_a_run_without_the_file_has_the_plain_defaults(workplace: Path) -> None:
