@@ -21,6 +21,7 @@ from .conftest import (
     until_read,
     write,
 )
+from .test_chances import set_to
 from .test_sheet import CHOSEN, ORIGINS, sheet
 from .test_writing import TEXT, link, press
 
@@ -122,6 +123,38 @@ def test_a_link_holds_the_settings(page: Any) -> None:
     until(page, "document.querySelector('#status').textContent.includes('Copied')")
     parts = parse_qs(page.evaluate(CLIPBOARD)[1:])
     assert parts["seed"] == ["7"] and parts["temperature"] == ["0.5"] and parts["off"] == ["1.2"]
+
+
+def test_in_a_page_of_a_link_the_temperature_decides_on_repeated_passages_as_before(
+    page: Any, open_page: Open, found: FoundModel
+) -> None:
+    """Unless somebody has set how these are penalised; so it is with the settings of a token."""
+    multiplier = "minigpt.now().settings.dryMultiplier"
+
+    def linked() -> Any:
+        page.evaluate("navigator.clipboard.writeText('')")
+        page.get_by_role("button", name="Copy link").click()
+        until(page, f"(await {CLIPBOARD}).startsWith('#')")
+        return open_page(found, link=page.evaluate(CLIPBOARD))
+
+    set_to(page, "seed", 8)
+    write(page)
+    set_to(page, "temperature", 1)
+    choose(page, 70)
+    open_view(page, "draw")
+    page.get_by_role("button", name="Use its settings").click()
+    until_drawn(page)
+    assert page.evaluate(multiplier) == 2
+    other = linked()
+    assert other.evaluate(multiplier) == 2
+    for tab in (page, other):
+        set_to(tab, "temperature", 1)
+        assert tab.evaluate(multiplier) == 0
+
+    set_to(page, "dryMultiplier", 1.5)
+    other = linked()
+    set_to(other, "temperature", 0)
+    assert other.evaluate(multiplier) == 1.5
 
 
 def test_a_reload_keeps_everything(page: Any) -> None:

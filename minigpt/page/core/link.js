@@ -5,7 +5,7 @@ import { string } from "../../web/strings.js";
 import { windowsOf } from "../model/window.js";
 import { dialogue, model, tokenizer } from "./client.js";
 import { ofRuns, runsOf } from "./keep.js";
-import { SETTINGS, set } from "./settings.js";
+import { SETTINGS, setTogether, withoutUnset } from "./settings.js";
 import { edited, onSheet, sheetText } from "./sheet_tokens.js";
 import { changed, emptyText, state } from "./state.js";
 import { begin } from "./versions.js";
@@ -45,7 +45,7 @@ export async function copyLink() {
 
 /** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, settings. */
 function link() {
-  const { text, chosen, question, view, focus, off, settings } = state;
+  const { text, chosen, question, view, focus, off, settings, passagesAreSet } = state;
   const shown = sheetText(text);
   const parts = new URLSearchParams({ prompt: shown });
 
@@ -68,7 +68,8 @@ function link() {
   parts.set("view", view);
   parts.set("head", `${focus.layer}.${focus.head}`);
   if (off.size) parts.set("off", [...off].join(" "));
-  for (const name of Object.keys(SETTINGS)) parts.set(name, settings[name]);
+  const given = withoutUnset(settings, passagesAreSet);
+  for (const name of Object.keys(given)) parts.set(name, given[name]);
   for (const name of OF_TALK) if (dialogue && state[name] !== null) parts.set(name, state[name]);
   return `#${parts}`;
 }
@@ -76,7 +77,8 @@ function link() {
 /** Show what the page's link says; false if there is none. What it says wrongly is left out. */
 export function readLink() {
   const parts = new URLSearchParams(location.hash.slice(1));
-  for (const name of Object.keys(SETTINGS)) if (parts.has(name)) set(name, Number(parts.get(name)));
+  const names = Object.keys(SETTINGS).filter((name) => parts.has(name));
+  setTogether(Object.fromEntries(names.map((name) => [name, Number(parts.get(name))])));
   if (dialogue) readTalk(parts);
   if (!parts.has("prompt")) return false;
 

@@ -83,6 +83,25 @@ export function set(name, value) {
   }
 }
 
+/** The settings that somebody has chosen or would leave as they are: without those of repeated passages, if the
+ * temperature decides on them. */
+export function withoutUnset(settings, passagesAreSet) {
+  const names = Object.keys(settings).filter((name) => passagesAreSet || !OF_PASSAGES.includes(name));
+  return Object.fromEntries(names.map((name) => [name, settings[name]]));
+}
+
+/** Set several values together. If the temperature is one of them and nothing is said of repeated passages, it decides
+ * on these again. */
+export function setTogether(given) {
+  const isOfPassages = OF_PASSAGES.some((name) => name in given);
+  if (!isOfPassages && "temperature" in given) {
+    state.passagesAreSet = false;
+    const usual = drawWith();
+    for (const name of OF_PASSAGES) state.settings[name] = usual[name];
+  }
+  for (const name of Object.keys(given)) set(name, given[name]);
+}
+
 /** A seed, or another one each time for the number that means any. */
 export function seedFrom(value) {
   const [, largest] = SETTINGS.seed;

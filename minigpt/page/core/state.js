@@ -19,7 +19,7 @@ export function drawWith(given = {}) {
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, nextStart: number?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
- * model saw when it predicted it, and the {settings, off} it was drawn with (null: not drawn). The first `hidden` tokens
+ * model saw when it predicted it, and the {settings, passagesAreSet, off} it was drawn with (null: not drawn). The first `hidden` tokens
  * are an empty beginning. `nextStart` is the first token that the model sees when it predicts the next one, if that was
  * decided (null: the usual one). The tokens from `begun` on were written at once. */
 

@@ -46,7 +46,7 @@ export async function write(options = {}) {
   text.begun = text.ids.length;
   addVersion(text);
 
-  const draw = { settings: { ...state.settings }, off: headsOff() };
+  const draw = { settings: { ...state.settings }, passagesAreSet: state.passagesAreSet, off: headsOff() };
   Object.assign(state, { busy: true, writing: text, status: string("writing.now"), problem: "", speed: "" });
   const isEnd = token === tokenizer.end;
   const turnFrom = isTurn ? turnGoingOn(text) : null;
