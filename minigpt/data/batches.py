@@ -221,7 +221,7 @@ class SplitTokens:
         random = _random(self._config.seed, step, counter=1 << 255).random(shape)
         of_rows = sent(torch.from_numpy(random[:, rows]), ids.device)  # (2, b, T + 1)
         ids = self._splitter(ids, self._config.token_split_prob, of_rows)
-        return ids[:, :-1], ids[:, 1:]
+        return _inputs_and_targets(ids)
 
 
 class ShortContext:
@@ -274,7 +274,13 @@ def windows_at(starts: Tensor, tokens: Tensor, length: int) -> Batch:
     device = tokens.device
     reach = torch.arange(length + 1, device=device)  # the last one is a target only
     ids = tokens[sent(starts, device)[:, None] + reach].long()  # (b, length + 1)
-    return ids[:, :-1], ids[:, 1:]
+    return _inputs_and_targets(ids)
+
+
+def _inputs_and_targets(ids: Tensor) -> Batch:
+    """Of ids ``(b, T + 1)``. Code that is compiled for a batch fits the next one only if both lie
+    in memory in the same way, so these lie as those that are made of windows."""
+    return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
 
 
 def _copied(tokens: TokenSequence, device: torch.device) -> Tensor:

@@ -1,6 +1,7 @@
 """A training step as a CUDA graph: what it computes is recorded once for each shape of its batch,
 and then replayed. A small model's step is some thousand short operations, which take longer to
-start than to compute; a graph starts them all at once.
+start than to compute; a graph starts them all at once. The context of a training only grows, so
+that no graph is kept beside another.
 
 What differs from step to step is read from tensors: the batch and the learning rates; the seed is
 set before. Python code runs only while a step is recorded. So it is recorded after it has run a few
@@ -12,7 +13,7 @@ import contextlib
 import functools
 import random
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..data.batches import Batch
 from . import distributed
 from .loss import Loss
 from .messages import say
-from .optimizer import PEAK
+from .optimizer import PEAK, Muon
 
 StepFunction = Callable[[list[Batch]], Tensor]  # of a batch in parts; returns figures ``(n,)``
 
@@ -32,6 +33,8 @@ _RUNS_BEFORE = 3  # of a step before it is recorded: the first ones load librari
 _MOST = 20  # recordings of a training, each of which takes some tenths of a second
 _WAITED = "called a synchronizing CUDA operation"  # what torch warns of when it is asked to
 _PLAIN = (bool, int, float, str, type(None))
+_DEEP = 4  # how far what is kept in lists and dictionaries is compared
+_OF_TORCH = vars(nn.Module()).keys() - {"training"}  # attributes that every module has
 
 
 def why_not_captured(precision: str) -> str | None:
@@ -56,9 +59,10 @@ class CapturedStep:
 
     The first steps of each shape of batch run as they are: they are steps of the training like all
     others. If they show that the step cannot be recorded, a line says why, and all further ones run
-    as they are, too. On a device without CUDA all do, with the tensors that a graph would read.
+    as they are, too. On a device without CUDA all do. All of them read the tensors that a graph
+    would read, and so compute the same, except if an optimizer cannot.
 
-    To time it, call :meth:`GradientDescent.step` a few times for each shape, with `done` below and
+    To time it, call :meth:`GradientDescent.step` a few times for a shape, with `done` below or
     above 0.8 if the context grows: ``runs_before`` times as they are, and once to record. Then time
     further calls, and wait for the GPU before and after, as ``benchmarks/training_on_gpu.py`` does.
 
@@ -80,49 +84,55 @@ class CapturedStep:
         self._step = step
         self._loss = loss
         self._optimizers = optimizers
-        self._recordings: dict[tuple[torch.Size, ...], _Recording] = {}
+        self._recording: _Recording | None = None  # of the shape of the latest batch
         self._is_given_up = False
 
         device = next(loss.parameters()).device
         self._rates = [torch.zeros((), device=device) for _ in self._groups()]
         self._cuda = _Cuda(device) if device.type == "cuda" else None
 
+        self._reads_tensors = all(map(_reads_tensors, optimizers))
+        if not self._reads_tensors:
+            self._give_up("an optimizer is made without fused=True or capturable=True")
+
     def __call__(self, parts: list[Batch]) -> Tensor:
         """Take a step. Returns its figures, which a later step may overwrite."""
-        if self._is_given_up:
+        if not self._reads_tensors:
             return self._step(parts)
 
         for rate, group in zip(self._rates, self._groups(), strict=True):
             rate.fill_(group["lr"])
-        recording = self._recording_of(parts)
-        if self._cuda is None:
-            return self._compute(recording)
+        if self._is_given_up or self._cuda is None:
+            return self._compute(parts)
+        recording = self._recording_of(parts, self._cuda)
 
         if recording.graph is None and recording.runs == _RUNS_BEFORE:
             self._record(recording, self._cuda)
             if recording.graph is None:
-                return self._step(parts)
+                return self._compute(parts)
         if recording.graph is None:
             return self._run(recording, self._cuda)
         recording.graph.replay()
         return recording.figures
 
-    def _recording_of(self, parts: list[Batch]) -> "_Recording":
+    def _recording_of(self, parts: list[Batch], cuda: "_Cuda") -> "_Recording":
         """The recording for batches of this shape, with this batch in its tensors."""
-        shapes = tuple(inputs.shape for inputs, _ in parts)
-        if shapes not in self._recordings:
-            self._recordings[shapes] = _Recording(parts)
-        recording = self._recordings[shapes]
+        recording = self._recording
+        if recording is None or not recording.fits(parts):
+            # The graph of a shorter context keeps the memory that the longer one needs.
+            self._recording = recording = None
+            cuda.free_memory()
+            self._recording = recording = _Recording(parts)
         recording.fill(parts)
 
         if recording.graph is not None and recording.baked_in != self._baked_in():
             recording.graph = None
-            recording.runs = _RUNS_BEFORE - 1
+            recording.runs = 0  # as if it were new: an optimizer may begin with more parameters
         return recording
 
-    def _compute(self, recording: "_Recording") -> Tensor:
+    def _compute(self, parts: list[Batch]) -> Tensor:
         with self._rates_in_tensors():
-            return self._step(recording.parts)
+            return self._step(parts)
 
     @contextlib.contextmanager
     def _rates_in_tensors(self) -> Iterator[None]:
@@ -148,12 +158,12 @@ class CapturedStep:
         recording.runs += 1
         if recording.runs < _RUNS_BEFORE:
             with cuda.beside():
-                return self._compute(recording)
+                return self._compute(recording.parts)
 
         baked_in = self._baked_in()
         drawn = _random_states()
         with cuda.noting_waits() as waits, cuda.beside():
-            figures = self._compute(recording)
+            figures = self._compute(recording.parts)
 
         if waits:
             self._give_up("a step waits for the GPU, by a condition or .item(), say")
@@ -169,21 +179,25 @@ class CapturedStep:
 
     def _record(self, recording: "_Recording", cuda: "_Cuda") -> None:
         """Record the step, which computes nothing; or give up."""
-        others = [other.graph for other in self._recordings.values() if other.graph is not None]
         recording.baked_in = self._baked_in()
+        problem = None
         try:
-            with cuda.recording(beside=others) as graph:
-                recording.figures = self._compute(recording)
+            with cuda.recording() as graph:
+                recording.figures = self._compute(recording.parts)
         except RuntimeError as error:
-            self._loss.zero_grad()  # gradients in the memory of the graph
-            self._give_up(str(error).strip().splitlines()[0])
+            problem = str(error).strip().splitlines()[0]
+
+        if problem is None:
+            recording.graph = graph
+            self.recorded += 1
             return
-        recording.graph = graph
-        self.recorded += 1
+        self._loss.zero_grad()  # gradients in the memory of the graph
+        self._give_up(problem)
+        cuda.free_memory()  # not before: the error has held what was computed
 
     def _give_up(self, problem: str) -> None:
         self._is_given_up = True
-        self._recordings.clear()
+        self._recording = None
         say_not_captured(problem)
 
     # What a graph holds fast
@@ -193,34 +207,39 @@ class CapturedStep:
 
     def _baked_in(self) -> list[Any]:
         """What a graph holds fast, as it is now: the numbers of the model's parts, such as dropout
-        and mode; which parameters are trained; the settings of the optimizers without the rates;
-        where all tensors lie. It takes some tenths of a millisecond, while the GPU computes."""
+        and mode, and of the loss; which parameters are trained; the settings of the optimizers
+        without the rates; where all tensors lie; how many hooks there are."""
         found: list[Any] = []
-        for part in self._loss.modules():
-            found += filter(_is_plain, vars(part).values())
-            found += map(len, _hooks_of(part))
+        for part in [*self._loss.modules(), *_parts_of(self._loss._function)]:
+            _note(found, {k: v for k, v in vars(part).items() if k not in _OF_TORCH})
         for parameter in self._loss.parameters():
             found += [parameter.requires_grad, parameter.data_ptr()]
         found += [buffer.data_ptr() for buffer in self._loss.buffers()]
 
         for group in self._groups():
-            names = group.keys() - {"params", "lr", PEAK}
-            found += [group[name] for name in sorted(names) if _is_plain(group[name])]
+            _note(found, {k: v for k, v in group.items() if k not in ("params", "lr", PEAK)})
         for optimizer in self._optimizers:
             for state in optimizer.state.values():
-                found += [v.data_ptr() if isinstance(v, Tensor) else v for v in state.values()]
+                _note(found, state)
+        found += map(len, self._hooks())
         return found
 
     def _has_hooks(self) -> bool:
         """Whether somebody else's Python code is to run within a step."""
-        hooks: list[Any] = []
-        for part in self._loss.modules():
-            for of_a_kind in _hooks_of(part):
-                hooks += of_a_kind.values()
-        for optimizer in self._optimizers:
-            hooks += optimizer._optimizer_step_pre_hooks.values()
-            hooks += optimizer._optimizer_step_post_hooks.values()
+        hooks = [hook for of_a_kind in self._hooks() for hook in of_a_kind.values()]
         return any(hook != self._loss.note for hook in hooks)
+
+    def _hooks(self) -> list[Mapping[int, Any]]:
+        """All hooks that may run within a step, of each kind."""
+        found: list[Mapping[int, Any]] = [*_hooks_of_all_modules()]
+        for part in self._loss.modules():
+            found += [part._forward_pre_hooks, part._forward_hooks]
+            found += [part._backward_pre_hooks, part._backward_hooks]
+        for parameter in self._loss.parameters():
+            found += [parameter._backward_hooks or {}, parameter._post_accumulate_grad_hooks or {}]
+        for optimizer in self._optimizers:
+            found += [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
+        return found
 
 
 class _Graph(Protocol):
@@ -235,10 +254,15 @@ class _Recording:
 
     def __init__(self, parts: list[Batch]):
         self.parts = [(inputs.clone(), targets.clone()) for inputs, targets in parts]
+        self._shapes = [inputs.shape for inputs, _ in parts]
         self.runs = 0
         self.graph: _Graph | None = None
         self.figures = torch.empty(0)
         self.baked_in: list[Any] = []
+
+    def fits(self, parts: list[Batch]) -> bool:
+        """Whether a batch has the same shape."""
+        return [inputs.shape for inputs, _ in parts] == self._shapes
 
     def fill(self, parts: list[Batch]) -> None:
         """Put another batch of the same shape into the tensors."""
@@ -266,19 +290,28 @@ class _Cuda:
         usual.wait_stream(self._stream)
 
     @contextlib.contextmanager
-    def recording(self, beside: Sequence[Any]) -> Iterator[torch.cuda.CUDAGraph]:
-        """Within, what the GPU is given is not computed, but recorded. Graphs that are never
-        replayed at once, as this one and those `beside` it, use the same memory."""
+    def recording(self) -> Iterator[torch.cuda.CUDAGraph]:
+        """Within, what the GPU is given is not computed, but recorded."""
         graph = torch.cuda.CUDAGraph()
-        pool = beside[0].pool() if beside else None
-        self._unfinished = graph  # the allocator refers to it, even if recording fails
+        self._unfinished = graph  # until it has ended the allocator refers to it
+        error: RuntimeError | None = None
         with (
             torch.cuda.stream(self._stream),
             # Other threads may use the GPU meanwhile.
-            torch.cuda.graph(graph, pool, self._stream, capture_error_mode="thread_local"),
+            torch.cuda.graph(graph, None, self._stream, capture_error_mode="thread_local"),
         ):
-            yield graph
+            try:
+                yield graph
+            except RuntimeError as raised:  # out of memory, say: then the recording ends as usual
+                error = raised
         self._unfinished = None
+        if error is not None:
+            raise error
+
+    def free_memory(self) -> None:
+        """Give back what the graphs have used that are gone, once all is computed."""
+        torch.cuda.synchronize(self._device)
+        torch.cuda.empty_cache()
 
     @contextlib.contextmanager
     def noting_waits(self) -> Iterator[list[str]]:
@@ -295,18 +328,53 @@ class _Cuda:
                 waits += [str(one.message) for one in told if _WAITED in str(one.message)]
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a value can be compared: a number, a name, or several."""
-    if isinstance(value, list | tuple):
-        return all(isinstance(one, _PLAIN) for one in value)
-    return isinstance(value, _PLAIN)
+def _reads_tensors(optimizer: Optimizer) -> bool:
+    """Whether an optimizer can read its rates from tensors of the device: one of torch can if it is
+    made for that, which its groups tell."""
+    if isinstance(optimizer, Muon):
+        return True
+    return all(g.get("fused") or g.get("capturable") for g in optimizer.param_groups)
 
 
-def _hooks_of(part: nn.Module) -> list[dict[int, Any]]:
-    """What runs before or after the forward and the backward pass of a part."""
-    forward = [part._forward_pre_hooks, part._forward_hooks]
-    backward = [part._backward_pre_hooks, part._backward_hooks]
-    return [*forward, *backward]
+def _parts_of(function: Any) -> list[Any]:
+    """What has the attributes that a loss function may use: itself, and the object whose method it
+    is; of a module all modules in it."""
+    if isinstance(function, functools.partial):
+        return _parts_of(function.func)
+    found: list[Any] = []
+    for owner in (function, getattr(function, "__self__", None)):
+        if isinstance(owner, nn.Module):
+            found += owner.modules()
+        elif hasattr(owner, "__dict__"):
+            found.append(owner)
+    return found
+
+
+def _note(found: list[Any], value: Any, depth: int = _DEEP) -> None:
+    """Add to what was found whatever of a value can be compared: a number, a name, where a tensor
+    lies, or several of these."""
+    if isinstance(value, _PLAIN):
+        found.append(value)
+    elif isinstance(value, Tensor):
+        found.append(value.data_ptr() if value.layout == torch.strided else id(value))
+    elif isinstance(value, dict) and depth > 0:
+        for key, one in value.items():
+            _note(found, key, depth - 1)
+            _note(found, one, depth - 1)
+    elif isinstance(value, (list, tuple)) and depth > 0:
+        for one in value:
+            _note(found, one, depth - 1)
+
+
+def _hooks_of_all_modules() -> list[Mapping[int, Any]]:
+    """Those that were registered for every module there is."""
+    of_torch = nn.modules.module
+    return [
+        of_torch._global_forward_pre_hooks,
+        of_torch._global_forward_hooks,
+        of_torch._global_backward_pre_hooks,
+        of_torch._global_backward_hooks,
+    ]
 
 
 def _random_states() -> list[Any]:

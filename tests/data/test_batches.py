@@ -188,6 +188,7 @@ def test_split_tokens_spell_the_same_text(dataset: Dataset) -> None:
     """A window begins with it; targets are one later."""
     plain, _ = harder(dataset).batch(20, done=0.0)
     inputs, targets = harder(dataset, token_split_prob=0.5).batch(20, done=0.0)
+    assert inputs.is_contiguous() and targets.is_contiguous()  # as those that are not split
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     for one, other in zip(inputs.tolist(), plain.tolist(), strict=True):
         assert dataset.tokenizer.decode(other).startswith(dataset.tokenizer.decode(one))

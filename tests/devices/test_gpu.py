@@ -8,6 +8,7 @@ kernels of a GPU add up in another order each time, and so does an interrupted t
 with an uninterrupted one to 1e-4, not bit for bit.
 """
 
+import gc
 import math
 import os
 import re
@@ -389,17 +390,21 @@ def test_a_network_that_waits_for_the_gpu_is_trained_with_one_line(
 def test_recorded_steps_take_little_more_memory(
     workplace: Path, recorded: list[CapturedStep], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both graphs use the same."""
+    """The graph of the short context gives back its own before the context grows."""
     network = {"context_length": 256, "emb_dim": 256, "num_layers": 4}
     settings = {"device": DEVICE, "steps": 25, "warmup_context": 128, "batch_size": 64}
     taken = []
+    counts = []
     for _ in range(2):
+        gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         trained_losses(network, **settings)
         taken.append(torch.cuda.max_memory_reserved())
+        counts += [step.recorded for step in recorded]
+        recorded.clear()  # or its graph would keep its memory
         as_they_are(monkeypatch)
-    assert recorded[0].recorded == 2
+    assert counts == [2]
     assert taken[0] < 1.3 * taken[1]
 
 
@@ -440,7 +445,9 @@ def test_a_network_a_loss_and_an_optimizer_of_ones_own(workplace: Path) -> None:
         TrainConfig(steps=20, num_evals=1, batch_size=4, device=DEVICE, learning_rate=0.1),
         out="own",
         loss=squared,
-        optimizers=lambda model: [torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)],
+        optimizers=lambda model: [
+            torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9, foreach=True)
+        ],
         callbacks=[noted],
     )
     trainer.train()

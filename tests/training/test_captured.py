@@ -8,6 +8,7 @@ again when it is replayed. tests/devices/test_gpu.py has the same on a GPU.
 
 import contextlib
 import random
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,9 @@ class Replayed:
         self._step = step
 
     def replay(self) -> None:
-        for recording in self._step._recordings.values():
-            if recording.graph is self:
-                recording.figures = self._step._compute(recording)
+        recording = self._step._recording
+        assert recording is not None and recording.graph is self
+        recording.figures = self._step._compute(recording.parts)
 
 
 class PretendCuda:
@@ -67,7 +68,7 @@ class PretendCuda:
         return contextlib.nullcontext()
 
     @contextlib.contextmanager
-    def recording(self, beside: Any) -> Iterator[Replayed]:
+    def recording(self) -> Iterator[Replayed]:
         """Within, nothing is changed: on a GPU nothing would be computed."""
         states = [state for o in self._step._optimizers for state in o.state.values()]
         tensors = [*self._step._loss.parameters(), *self._step._loss.buffers()]
@@ -78,6 +79,9 @@ class PretendCuda:
         with torch.no_grad():
             for tensor, kept in zip(tensors, before, strict=True):
                 tensor.copy_(kept)
+
+    def free_memory(self) -> None:
+        pass
 
     def noting_waits(self) -> contextlib.AbstractContextManager[list[str]]:
         """What is computed on a CPU alone waits: GPT's own loss looks at the targets there."""
@@ -185,11 +189,25 @@ def test_it_is_recorded_once_for_each_shape_after_three_runs(dataset: Dataset) -
     training = Training(dataset, True, warmup_context=6)
     with training.under_way():
         counts = []
-        for _ in range(16):
-            done = 0.0 if training.state.step % 2 else 1.0
+        for done in [0.0] * 6 + [1.0] * 6:
             training.descent.step(training.state, done)
             counts.append(training.step.recorded)
-    assert counts == [0] * 6 + [1] + [2] * 9
+    assert counts == [0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2]
+
+
+def test_what_is_recorded_of_a_shorter_context_is_gone_before_the_longer_one(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(dataset, True, warmup_context=6)
+    with training.under_way():
+        for _ in range(4):
+            training.descent.step(training.state, done=0.0)
+        assert training.step._recording is not None
+        graph = weakref.ref(training.step._recording.graph)
+        freed = []
+        monkeypatch.setattr(PretendCuda, "free_memory", lambda _: freed.append(graph() is None))
+        training.descent.step(training.state, done=1.0)
+    assert freed == [True]
 
 
 def test_rates_and_settings_are_numbers_to_everybody_else(dataset: Dataset) -> None:
@@ -306,24 +324,91 @@ def test_an_optimizer_that_counts_in_python_is_not_recorded(
             super().step()
 
     def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
-        return [Slower(model.parameters(), lr=0.1)]
+        return [Slower(model.parameters(), lr=0.1, fused=True)]
 
     Training(dataset, True, optimizers=optimizers).train()
     assert "changes numbers of the model or an optimizer" in capsys.readouterr().err
 
 
-def test_hooks_are_seen_whenever_they_are_set(
+def test_an_optimizer_that_cannot_read_its_rate_from_a_tensor_gets_numbers(
     dataset: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
+        return [torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=True)]
+
+    weights = [Training(dataset, of, optimizers=optimizers).train() for of in (False, True)]
+    assert all(map(torch.equal, *weights))
+    said = capsys.readouterr().err
+    assert said.count("an optimizer is made without fused=True or capturable=True") == 1
+
+
+def test_a_step_reads_its_rates_from_tensors_also_when_it_cannot_be_recorded(
+    dataset: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or a run that is resumed, which finds that out anew, would compute other weights."""
+    training = Training(dataset, True)
+    rates: list[Any] = []
+    for optimizer in training.optimizers:
+        optimizer.register_step_pre_hook(lambda o, *_: rates.append(o.param_groups[0]["lr"]))
+    training.train()
+    assert "hooks, which are Python code" in capsys.readouterr().err
+    assert len(rates) == STEPS * len(training.optimizers)
+    assert all(isinstance(rate, Tensor) for rate in rates)
+
+
+def test_a_callback_may_train_what_was_frozen(dataset: Dataset) -> None:
+    """Of which the optimizer keeps averages only then."""
+
+    def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
+        return [torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)]
+
+    weights = []
+    for is_recorded in (False, True):
+        training = Training(dataset, is_recorded, before=freeze, optimizers=optimizers)
+        with training.under_way():
+            training.take(5)
+            training.model.requires_grad_()
+            training.take(5)
+            assert not is_recorded or training.step.recorded == 2
+        weights.append(list(training.model.parameters()))
+    torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=1e-5)
+
+
+Remove = Callable[[], None]
+
+
+def hooked(training: Training, what: str, note: Callable[..., None]) -> Remove:
+    """Set a hook; what removes it."""
+    model = training.model
+    assert isinstance(model, GPT)
+    if what == "of a part":
+        return model.final_norm.register_forward_hook(note).remove
+    if what == "of a parameter":
+        return model.final_norm.weight.register_hook(note).remove
+    if what == "of an added gradient":
+        return model.final_norm.weight.register_post_accumulate_grad_hook(note).remove
+    if what == "of all parts":
+        return nn.modules.module.register_module_forward_hook(
+            lambda part, *_: note() if part is model.final_norm else None
+        ).remove
+    return training.optimizers[0].register_step_post_hook(note).remove
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["of a part", "of a parameter", "of an added gradient", "of all parts", "of an optimizer"],
+)
+def test_hooks_are_seen_whenever_they_are_set(
+    what: str, dataset: Dataset, capsys: pytest.CaptureFixture[str]
 ) -> None:
     training = Training(dataset, True)
     seen: list[int] = []
     with training.under_way():
         training.take(5)
         assert training.step.recorded == 1
-        training.model.final_norm.register_forward_hook(  # type: ignore[union-attr]
-            lambda *_: seen.append(training.state.step)
-        )
+        remove = hooked(training, what, lambda *_: seen.append(training.state.step))
         training.take(3)
+        remove()
     assert seen == [5, 6, 7]
     assert "hooks, which are Python code" in capsys.readouterr().err
 
@@ -336,6 +421,38 @@ def test_a_loss_of_ones_own_is_recorded_with_the_logits_that_it_computes(dataset
     torch.testing.assert_close(recorded.train(), plain.train(), rtol=0, atol=1e-6)
     assert recorded.recorded == 1
     assert recorded.losses == pytest.approx(plain.losses, abs=1e-5)
+
+
+class Scaled:
+    """A loss of one's own with numbers of several kinds."""
+
+    def __init__(self) -> None:
+        self.scale = 1.0
+        self.others = {"all": [1.0]}
+        self.tensor = torch.tensor(1.0)
+
+    def __call__(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        loss = nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        return loss * self.scale * self.others["all"][0] * self.tensor
+
+
+@pytest.mark.parametrize("is_method", [False, True])
+@pytest.mark.parametrize("what", ["scale", "others", "tensor"])
+def test_what_a_callback_changes_of_a_loss_is_seen(
+    what: str, is_method: bool, dataset: Dataset
+) -> None:
+    loss = Scaled()
+    training = Training(dataset, True, loss=loss.__call__ if is_method else loss)
+    with training.under_way():
+        training.take(5)
+        if what == "scale":
+            loss.scale = 2.0
+        elif what == "others":
+            loss.others["all"][0] = 2.0
+        else:
+            loss.tensor = torch.tensor(2.0)
+        training.take(5)
+        assert training.step.recorded == 2
 
 
 def test_what_a_callback_changes_in_every_step_ends_in_steps_that_are_not_recorded(
@@ -358,20 +475,20 @@ def test_what_fails_while_it_is_recorded_is_trained_as_it_is(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    usual = PretendCuda.recording
+
     @contextlib.contextmanager
-    def failing(self: PretendCuda, beside: Any) -> Iterator[Replayed]:
-        yield Replayed(self._step)
+    def failing(self: PretendCuda) -> Iterator[Replayed]:
+        with usual(self) as replayed:
+            yield replayed
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate\nmore")
 
     with monkeypatch.context() as patch:
-        patch.setattr(CapturedStep, "_compute", CapturedStep._compute)
         patch.setattr(PretendCuda, "recording", failing)
         training = Training(dataset, True)
         with training.under_way():
             training.take(3)
-            patch.setattr(training.step, "_compute", lambda recording: torch.empty(0))
-            training.take(1)
-            training.take(6)
+            training.take(7)
     said = capsys.readouterr().err
     assert said.count("take longer: CUDA out of memory. Tried to allocate\n") == 1
     torch.testing.assert_close(
