@@ -75,11 +75,7 @@ def test_it_takes_about_its_minutes_at_the_speed_of_a_lesson(workplace: Path) ->
     run = minigpt.train("my.txt", lesson=True, minutes=0.15, emb_dim=16, num_layers=1)
     plan = json.loads((run / "plan.json").read_text())
     config = json.loads((run / "config.json").read_text())["training"]
-    assert plan["speed"] == {
-        "flops": SPEED_OF_A_LESSON.flops,
-        "start": SPEED_OF_A_LESSON.start,
-        "num_workers": 1,
-    }
+    assert Speed(**plan["speed"]) == SPEED_OF_A_LESSON
     assert plan["seconds"] <= 60 * 0.15 and plan["init"] is None
     assert config["steps"] == plan["steps"] and config["minutes"] == 0.15
     assert (config["device"], config["precision"], config["num_workers"]) == ("cpu", "float32", 1)

@@ -274,7 +274,7 @@ def test_it_lets_the_system_allow_its_connections(tiny_run: Path) -> None:
     resource = pytest.importorskip("resource")
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, {most})); "
-    drops_nobody = "from minigpt.serve import connections; connections.PATIENCE = 1e6; "
+    drops_nobody = "from minigpt.serve import sockets; sockets.PATIENCE = 1e6; "
     server = Server(tiny_run, first=few + drops_nobody)
     try:
         with contextlib.ExitStack() as idle:
