@@ -68,7 +68,7 @@ function tellLimits(name, note, value) {
 
 /** Set a value if it is in range; otherwise the nearest that is. With the temperature the penalty on repeated passages goes
  * on or off, until somebody sets that. */
-export function set(name, value) {
+function set(name, value) {
   const [min, max, step] = SETTINGS[name];
   if (!Number.isFinite(value)) return;
 

@@ -18,7 +18,7 @@ export function markedOf({ forbidden, boundaries }) {
 }
 
 /** The boundaries of the tokens of a model, of which a page holds lists. */
-export function boundariesOf({ separators = [], beginWithLetter = [], endWithLetter = [] } = {}) {
+function boundariesOf({ separators = [], beginWithLetter = [], endWithLetter = [] } = {}) {
   return {
     separators: new Set(separators),
     beginWithLetter: new Set(beginWithLetter),
