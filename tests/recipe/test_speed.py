@@ -126,7 +126,9 @@ def test_a_gpu_is_busy_where_a_step_takes_half_as_long_again_as_its_start(card: 
     assert card.rounded().busy == card.rounded().rounded().busy == 4096
 
 
-@pytest.mark.parametrize(("seconds", "steps"), [(1e-3, 520), (1.0, 12)])
+@pytest.mark.parametrize(
+    ("seconds", "steps"), [pytest.param(1e-3, 520, marks=pytest.mark.long), (1.0, 12)]
+)
 def test_a_gpu_is_judged_by_many_steps_of_a_training_or_by_few_long_ones(
     seconds: float, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
