@@ -31,6 +31,8 @@ from minigpt.training.optimizer import chosen_optimizers
 from minigpt.training.step import GradientDescent
 from tests.devices.waiting import noting_waits
 
+pytestmark = pytest.mark.long
+
 STEPS = 10  # the context grows after eight of them
 
 
