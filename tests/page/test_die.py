@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import SampleConfig
@@ -78,6 +78,7 @@ def test_the_filters_are_those_of_the_package(
     multiplier=st.sampled_from([0.0, 0.5, 2.0]),
     allowed_length=st.integers(1, 4),
 )
+@example(text=[2, 1, 0, 2, 1], multiplier=2.0, allowed_length=1)  # the word would be written again
 @few
 def test_a_repeated_passage_is_penalised_as_in_the_package(
     worker: Worker, text: list[int], multiplier: float, allowed_length: int
