@@ -59,8 +59,9 @@ class Ran:
     err: str
 
 
-def run(command: str, folder: Path) -> Ran:
-    """Run a command of minigpt as a user types it, in a folder of its own with an empty cache."""
+def run(command: str, folder: Path, timeout: float | None = None) -> Ran:
+    """Run a command of minigpt as a user types it, in a folder of its own with an empty cache, for
+    `timeout` seconds at most."""
     words = shlex.split(command)
     if words[0] == "python":
         words = [sys.executable, str(ROOT / words[1]), *words[2:]]
@@ -74,6 +75,7 @@ def run(command: str, folder: Path) -> Ran:
         capture_output=True,
         text=True,
         check=False,
+        timeout=timeout,
     )
     if done.returncode:
         raise SystemExit(f"{command}\n{done.stderr}")
@@ -114,11 +116,13 @@ def shown_lines(ran: Ran) -> str:
     return "\n".join([*plan, steps[0], steps[-1], *done, ran.out.strip(), *counted])
 
 
-def benchmark(name: str, *options: str, leaves: str | None = None) -> Any:
-    """Run another benchmark, and read the figures that it leaves in a file of its name, or of
-    another."""
+def benchmark(
+    name: str, *options: str, leaves: str | None = None, timeout: float | None = None
+) -> Any:
+    """Run another benchmark, for `timeout` seconds at most, and read the figures that it leaves in
+    a file of its name, or of another."""
     program = [sys.executable, str(ROOT / f"benchmarks/{name}.py"), *options]
-    subprocess.run(program, check=True)
+    subprocess.run(program, check=True, timeout=timeout)
     return json.loads((MADE / f"{leaves or name}.json").read_text(encoding="utf-8"))
 
 

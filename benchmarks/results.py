@@ -2,6 +2,7 @@
 
 python benchmarks/results.py                          write docs/results.md and the pages again
 python benchmarks/results.py --measure plays writing  measure these first
+python benchmarks/results.py --take FILE              take over what another machine has measured
 python benchmarks/results.py --measure all --shakespeare FILE --nanogpt FOLDER
 
 results_pages.py keeps what was measured, and renews the pages. Measure on an idle machine: `all`
@@ -22,7 +23,6 @@ import os
 import re
 import shutil
 import statistics
-import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -50,18 +50,22 @@ def main() -> None:
     """Measure what is asked for; write all pages."""
     given = arguments()
     sections = read()
+    if given.take is not None:
+        for row in json.loads(given.take.read_text(encoding="utf-8")):
+            section = Section(**row)
+            if section not in sections:
+                sections = store(sections, section)
+
     measurements = MEASUREMENTS | OF_THE_BASE | BESIDE_A_GPU | ON_A_GPU
     for name in names_to_measure(given):
         print(f"measuring: {name}", flush=True)
         try:
             for section in measurements[name](given):
                 sections = kept(section, sections, given)
-        except (SystemExit, subprocess.CalledProcessError) as problem:
-            if (
-                name not in ON_A_GPU
-            ):  # where the time is short: the others are measured all the same
+        except (Exception, SystemExit) as problem:
+            if name not in ON_A_GPU:  # where time is short, so that the others are measured
                 raise
-            print(f"not measured: {name}: {problem}", flush=True)
+            print(f"not measured: {name}: {type(problem).__name__}: {problem}", flush=True)
     if not given.tiny:
         write_pages(sections)
 
@@ -84,6 +88,9 @@ def arguments() -> argparse.Namespace:
     )
     names = [*MEASUREMENTS, *OF_THE_BASE, *BESIDE_A_GPU, *ON_A_GPU]
     parser.add_argument("--measure", nargs="+", choices=["all", "gpu", *names], default=[])
+    parser.add_argument(
+        "--take", type=Path, metavar="FILE", help="a results.json of another machine: its figures"
+    )
     parser.add_argument("--nanogpt", type=Path, metavar="FOLDER", help="a checkout of nanoGPT")
     parser.add_argument("--shakespeare", type=Path, metavar="FILE", help="tinyshakespeare")
 

@@ -4,8 +4,10 @@
 more what may improve the plan. A part that this card has measured today is left out, so that it
 goes on where it was cut off; each is kept as soon as it is measured. The folder holds
 shakespeare.txt, which is tinyshakespeare. The other texts are made there, so that the same ones can
-be taken to another machine. `--gpu cpu --tiny` tries the program itself in a few minutes, and keeps
-nothing.
+be taken to another machine: `--measure beside-gpu`, which is of a processor, makes them too. What
+was measured on a lent machine comes home as the file of `--copy`, which `--take` reads: between two
+loans, too, so that the second goes on. `--gpu cpu --tiny` tries the program itself in a few
+minutes, and keeps nothing.
 """
 
 import argparse
@@ -39,6 +41,8 @@ from minigpt.runs.folder import JOURNAL, METRICS, PLAN, STATE, STEPS, read_metri
 PROSE = {"prose-100": 100_000, "prose-1400": 1_400_000}  # characters of the tales
 BEFORE = ("reading", "planning", "tokens")  # phases before the first step
 TINY = 0.1  # times the minutes
+_BESIDES = 120  # seconds that a training may take beyond its minutes, or it is left out
+_AT_MOST = 300  # seconds that another benchmark may take
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,8 @@ def train(
         made = Path(place, "runs", text)
         (made / JOURNAL).mkdir(parents=True)  # then the journal tells of the reading, too
         (made / JOURNAL / "benchmark").touch()
-        ran = run(f"{command} --out runs/{text}", Path(place))
+        timeout = 60 * minutes + _BESIDES
+        ran = run(f"{command} --out runs/{text}", Path(place), timeout)
 
         figures = losses(made)
         if text == "shakespeare":
@@ -236,10 +241,12 @@ def steps_of_gpt(size: str, given: argparse.Namespace) -> Iterator[Section]:
         return
     used = "tiny" if given.tiny else size
     options = ["--size", used, "--steps", "10", "--rounds", "3", "--device", given.gpu]
+    options += ["--variants", "bfloat16", *([] if given.tiny else ["bfloat16, compiled"])]
     if given.tiny:
-        options += ["--matmul", "64", "--variants", "bfloat16", "float32"]
+        options += ["--matmul", "64"]
 
-    rows = benchmark("training_on_gpu", *options, leaves=f"training_on_gpu-{used}")
+    leaves = f"training_on_gpu-{used}"
+    rows = benchmark("training_on_gpu", *options, leaves=leaves, timeout=_AT_MOST)
     figures = {}
     for row in rows:
         name = row["variant"]
@@ -263,7 +270,7 @@ def short_steps(given: argparse.Namespace) -> Iterator[Section]:
     if is_measured(title, given):
         return
     options = ["--device", given.gpu, *(["--tiny"] if given.tiny else [])]
-    found = benchmark("steps_on_gpu", *options)
+    found = benchmark("steps_on_gpu", *options, timeout=_AT_MOST)
     figures = {}
     for row in found["steps"]:
         figures[f"{row['name']} | ms"] = f"{1000 * row['seconds']:.2f}"

@@ -5,9 +5,11 @@ and kept as soon as it is measured. Nothing here needs one.
 import argparse
 import datetime
 import importlib
+import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 import pytest
@@ -60,8 +62,12 @@ def test_the_texts_are_made_once_and_are_the_same_everywhere(given: argparse.Nam
         of_gpu.text_file("shakespeare", given)
 
 
+PROBLEMS = [SystemExit("out of memory"), IndexError("no step"), TimeoutExpired("train.py", 150)]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
 def test_what_is_measured_is_kept_at_once_and_what_fails_holds_nothing_up(
-    given: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
+    problem: BaseException, given: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = list[list[str]]()
 
@@ -73,7 +79,7 @@ def test_what_is_measured_is_kept_at_once_and_what_fails_holds_nothing_up(
 
     def fails(given: argparse.Namespace) -> Iterator[Any]:
         kept.append([known.title for known in pages.read()])
-        raise SystemExit("out of memory")
+        raise problem
         yield
 
     def two(given: argparse.Namespace) -> Iterator[Any]:
@@ -86,6 +92,24 @@ def test_what_is_measured_is_kept_at_once_and_what_fails_holds_nothing_up(
     assert [known.title for known in pages.read()] == ["One", "Two"]
     copy = given.copy / "results.json"
     assert copy.read_text() == pages.STORED.read_text()
+
+
+def test_what_another_machine_has_measured_is_taken_over_and_quoted(
+    given: argparse.Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = pages.Section("One", "command", {"steps": "100"}, machine="card", date="2026-01-01")
+    new = replace(old, figures={"steps": "200"}, date="2026-01-02")
+    pages.store([], old)
+    page = tmp_path / "page.md"
+    page.write_text("It made [100](results.md#one) steps.", encoding="utf-8")
+    monkeypatch.setattr(pages, "QUOTING", [page])
+
+    brought = tmp_path / "brought.json"
+    brought.write_text(json.dumps([asdict(new)]), encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["results.py", "--take", str(brought)])
+    results.main()
+    assert pages.read() == [new]
+    assert page.read_text(encoding="utf-8") == "It made [200](results.md#one) steps."
 
 
 def test_what_this_card_has_measured_today_is_left_out(

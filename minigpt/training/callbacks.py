@@ -105,12 +105,15 @@ class CallbackList:
 
     Attributes:
         may_hear_late: whether no callback minds to be told of a step when the next has begun.
+        may_have_changed_something: whether one was called, since this was last set to False, that
+            may do more than look at figures.
         wants_stop: whether a callback has raised StopTraining.
         failure: the first error of a callback that does not only report.
         failed: the name of that callback and the event, such as "CSV.on_step".
     """
 
     def __init__(self, callbacks: Sequence[object], is_main: bool):
+        self.may_have_changed_something = True
         self.wants_stop = False
         self.failure: Exception | None = None
         self.failed = ""
@@ -128,6 +131,8 @@ class CallbackList:
             if method is None or (is_broken and event != "on_end"):
                 continue
 
+            if not getattr(callback, "hears_late", False):
+                self.may_have_changed_something = True
             try:
                 method(trainer, trainer.figures)
             except StopTraining:

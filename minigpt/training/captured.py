@@ -11,6 +11,8 @@ changed that a graph holds fast, by a callback say. step.py has the step itself.
 
 import contextlib
 import functools
+import gc
+import inspect
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ..data.batches import Batch
 from . import distributed
@@ -30,11 +33,13 @@ from .optimizer import PEAK, Muon
 StepFunction = Callable[[list[Batch]], Tensor]  # of a batch in parts; returns figures ``(n,)``
 
 _RUNS_BEFORE = 3  # of a step before it is recorded: the first ones load libraries
-_MOST = 20  # recordings of a training, each of which takes some tenths of a second
+_MOST = 20  # times that a recording is begun anew: each takes some tenths of a second
 _WAITED = "called a synchronizing CUDA operation"  # what torch warns of when it is asked to
+_LEFT = 0.05  # of the memory of a GPU, which a graph must not take
 _PLAIN = (bool, int, float, str, type(None))
 _DEEP = 4  # how far what is kept in lists and dictionaries is compared
 _OF_TORCH = vars(nn.Module()).keys() - {"training"}  # attributes that every module has
+_OF_OPTIMIZERS = ("param_groups", "state", "defaults")  # attributes that are compared apart
 
 
 def why_not_captured(precision: str) -> str | None:
@@ -85,6 +90,7 @@ class CapturedStep:
         self._loss = loss
         self._optimizers = optimizers
         self._recording: _Recording | None = None  # of the shape of the latest batch
+        self._begun_anew = 0  # how often something had changed that a graph holds fast
         self._is_given_up = False
 
         device = next(loss.parameters()).device
@@ -95,8 +101,12 @@ class CapturedStep:
         if not self._reads_tensors:
             self._give_up("an optimizer is made without fused=True or capturable=True")
 
-    def __call__(self, parts: list[Batch]) -> Tensor:
-        """Take a step. Returns its figures, which a later step may overwrite."""
+    def __call__(self, parts: list[Batch], is_unchanged: bool = False) -> Tensor:
+        """Take a step. Returns its figures, which a later step may overwrite.
+
+        With `is_unchanged` nobody else's code has run since the last one, so that nothing is
+        compared that a graph holds fast, which takes a millisecond or two.
+        """
         if not self._reads_tensors:
             return self._step(parts)
 
@@ -105,11 +115,13 @@ class CapturedStep:
         if self._is_given_up or self._cuda is None:
             return self._compute(parts)
         recording = self._recording_of(parts, self._cuda)
+        if not is_unchanged:
+            self._begin_anew_if_changed(recording)
 
         if recording.graph is None and recording.runs == _RUNS_BEFORE:
             self._record(recording, self._cuda)
-            if recording.graph is None:
-                return self._compute(parts)
+        if self._is_given_up:
+            return self._compute(parts)
         if recording.graph is None:
             return self._run(recording, self._cuda)
         recording.graph.replay()
@@ -124,11 +136,18 @@ class CapturedStep:
             cuda.free_memory()
             self._recording = recording = _Recording(parts)
         recording.fill(parts)
-
-        if recording.graph is not None and recording.baked_in != self._baked_in():
-            recording.graph = None
-            recording.runs = 0  # as if it were new: an optimizer may begin with more parameters
         return recording
+
+    def _begin_anew_if_changed(self, recording: "_Recording") -> None:
+        """Begin a recording anew if something has changed since the last step that a graph holds
+        fast; or give up if that happens again and again."""
+        if recording.runs == 0 or recording.baked_in == self._baked_in():
+            return
+        recording.graph = None
+        recording.runs = 0  # as if it were new: an optimizer may begin with more parameters
+        self._begun_anew += 1
+        if self._begun_anew > _MOST:
+            self._give_up("a callback changes numbers of the training again and again")
 
     def _compute(self, parts: list[Batch]) -> Tensor:
         with self._rates_in_tensors():
@@ -158,39 +177,41 @@ class CapturedStep:
         recording.runs += 1
         if recording.runs < _RUNS_BEFORE:
             with cuda.beside():
-                return self._compute(recording.parts)
+                figures = self._compute(recording.parts)
+            recording.baked_in = self._baked_in()
+            return figures
 
-        baked_in = self._baked_in()
         drawn = _random_states()
         with cuda.noting_waits() as waits, cuda.beside():
             figures = self._compute(recording.parts)
 
         if waits:
             self._give_up("a step waits for the GPU, by a condition or .item(), say")
-        elif self._baked_in() != baked_in:
+        elif self._baked_in() != recording.baked_in:
             self._give_up("a step changes numbers of the model or an optimizer that are no tensors")
         elif _random_states() != drawn:
             self._give_up("a step draws random numbers elsewhere than on the GPU")
         elif self._has_hooks():
             self._give_up("the model or an optimizer has hooks, which are Python code")
-        elif self.recorded >= _MOST:
-            self._give_up("a callback changes numbers of the training again and again")
         return figures
 
     def _record(self, recording: "_Recording", cuda: "_Cuda") -> None:
         """Record the step, which computes nothing; or give up."""
-        recording.baked_in = self._baked_in()
         problem = None
+        graph: _Graph | None = None
         try:
             with cuda.recording() as graph:
                 recording.figures = self._compute(recording.parts)
         except RuntimeError as error:
             problem = str(error).strip().splitlines()[0]
 
+        if problem is None and cuda.is_nearly_full():
+            problem = "its memory would leave none for evaluations"
         if problem is None:
             recording.graph = graph
             self.recorded += 1
             return
+        graph = None
         self._loss.zero_grad()  # gradients in the memory of the graph
         self._give_up(problem)
         cuda.free_memory()  # not before: the error has held what was computed
@@ -210,32 +231,37 @@ class CapturedStep:
         and mode, and of the loss; which parameters are trained; the settings of the optimizers
         without the rates; where all tensors lie; how many hooks there are."""
         found: list[Any] = []
-        for part in [*self._loss.modules(), *_parts_of(self._loss._function)]:
+        parts = list(self._loss.modules())
+        for part in [*parts, *_parts_of(self._loss._function)]:
+            found.append(type(part))
             _note(found, {k: v for k, v in vars(part).items() if k not in _OF_TORCH})
-        for parameter in self._loss.parameters():
+        for parameter in _parameters_of(parts):
             found += [parameter.requires_grad, parameter.data_ptr()]
-        found += [buffer.data_ptr() for buffer in self._loss.buffers()]
+        for part in parts:
+            found += [buffer.data_ptr() for buffer in part._buffers.values() if buffer is not None]
 
         for group in self._groups():
             _note(found, {k: v for k, v in group.items() if k not in ("params", "lr", PEAK)})
         for optimizer in self._optimizers:
+            _note(found, {k: v for k, v in vars(optimizer).items() if k not in _OF_OPTIMIZERS})
             for state in optimizer.state.values():
                 _note(found, state)
-        found += map(len, self._hooks())
+        found += map(len, self._hooks(parts))
         return found
 
     def _has_hooks(self) -> bool:
         """Whether somebody else's Python code is to run within a step."""
-        hooks = [hook for of_a_kind in self._hooks() for hook in of_a_kind.values()]
+        kinds = self._hooks(list(self._loss.modules()))
+        hooks = [hook for of_a_kind in kinds for hook in of_a_kind.values()]
         return any(hook != self._loss.note for hook in hooks)
 
-    def _hooks(self) -> list[Mapping[int, Any]]:
+    def _hooks(self, parts: list[nn.Module]) -> list[Mapping[int, Any]]:
         """All hooks that may run within a step, of each kind."""
-        found: list[Mapping[int, Any]] = [*_hooks_of_all_modules()]
-        for part in self._loss.modules():
+        found: list[Mapping[int, Any]] = [*_hooks_of_all()]
+        for part in parts:
             found += [part._forward_pre_hooks, part._forward_hooks]
             found += [part._backward_pre_hooks, part._backward_hooks]
-        for parameter in self._loss.parameters():
+        for parameter in _parameters_of(parts):
             found += [parameter._backward_hooks or {}, parameter._post_accumulate_grad_hooks or {}]
         for optimizer in self._optimizers:
             found += [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
@@ -277,7 +303,6 @@ class _Cuda:
     def __init__(self, device: torch.device):
         self._device = device
         self._stream = torch.cuda.Stream(device)
-        self._unfinished: torch.cuda.CUDAGraph | None = None
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[None]:
@@ -292,26 +317,54 @@ class _Cuda:
     @contextlib.contextmanager
     def recording(self) -> Iterator[torch.cuda.CUDAGraph]:
         """Within, what the GPU is given is not computed, but recorded."""
+        gc.collect()  # what is left of other steps would have a stream of its own
         graph = torch.cuda.CUDAGraph()
-        self._unfinished = graph  # until it has ended the allocator refers to it
+        pool = torch.cuda.graph_pool_handle()
         error: RuntimeError | None = None
-        with (
-            torch.cuda.stream(self._stream),
-            # Other threads may use the GPU meanwhile.
-            torch.cuda.graph(graph, None, self._stream, capture_error_mode="thread_local"),
-        ):
-            try:
-                yield graph
-            except RuntimeError as raised:  # out of memory, say: then the recording ends as usual
-                error = raised
-        self._unfinished = None
+        try:
+            with self._recorded_in(graph, pool):
+                try:
+                    yield graph
+                except RuntimeError as raised:  # out of memory, say: it still ends as usual
+                    error = raised
+        except RuntimeError:  # the driver has cut it off
+            self._forget(pool)
+            raise
         if error is not None:
             raise error
+
+    @contextlib.contextmanager
+    def _recorded_in(self, graph: torch.cuda.CUDAGraph, pool: Any = None) -> Iterator[None]:
+        """Within, what the GPU is given is recorded, and other threads may use it meanwhile. The
+        stream is entered here: where a recording is cut off, torch does not leave it."""
+        mode = "thread_local"
+        with (
+            torch.cuda.stream(self._stream),
+            torch.cuda.graph(graph, pool, self._stream, capture_error_mode=mode),
+        ):
+            yield
+
+    def _forget(self, pool: Any) -> None:
+        """Leave torch as if a recording that was cut off had ended. Its allocator would free no
+        memory while one goes on; and its generator of random numbers would refuse dropout in the
+        next step (torch 2.9 to 2.12), until another recording, of nothing much, ends."""
+        index = self._device.index
+        with contextlib.suppress(RuntimeError):
+            torch._C._cuda_endAllocateToPool(index, pool)
+            torch._C._cuda_releasePool(index, pool)
+        with contextlib.suppress(RuntimeError), self._recorded_in(torch.cuda.CUDAGraph()):
+            torch.zeros(1, device=self._device)
 
     def free_memory(self) -> None:
         """Give back what the graphs have used that are gone, once all is computed."""
         torch.cuda.synchronize(self._device)
         torch.cuda.empty_cache()
+
+    def is_nearly_full(self) -> bool:
+        """Whether hardly any memory is left for what is computed beside a graph, which keeps to
+        itself what a step needs: an evaluation, say."""
+        free, total = torch.cuda.mem_get_info(self._device)
+        return free < _LEFT * total
 
     @contextlib.contextmanager
     def noting_waits(self) -> Iterator[list[str]]:
@@ -336,6 +389,12 @@ def _reads_tensors(optimizer: Optimizer) -> bool:
     return all(g.get("fused") or g.get("capturable") for g in optimizer.param_groups)
 
 
+def _parameters_of(parts: list[nn.Module]) -> list[nn.Parameter]:
+    """Those that the modules themselves have; one that several of them share is there for each."""
+    held = [one for part in parts for one in part._parameters.values()]
+    return [parameter for parameter in held if parameter is not None]
+
+
 def _parts_of(function: Any) -> list[Any]:
     """What has the attributes that a loss function may use: itself, and the object whose method it
     is; of a module all modules in it."""
@@ -351,9 +410,9 @@ def _parts_of(function: Any) -> list[Any]:
 
 
 def _note(found: list[Any], value: Any, depth: int = _DEEP) -> None:
-    """Add to what was found whatever of a value can be compared: a number, a name, where a tensor
-    lies, or several of these."""
-    if isinstance(value, _PLAIN):
+    """Add to what was found whatever of a value can be compared: a number, a name, a function,
+    where a tensor lies, or several of these."""
+    if isinstance(value, _PLAIN) or inspect.isroutine(value):
         found.append(value)
     elif isinstance(value, Tensor):
         found.append(value.data_ptr() if value.layout == torch.strided else id(value))
@@ -366,14 +425,16 @@ def _note(found: list[Any], value: Any, depth: int = _DEEP) -> None:
             _note(found, one, depth - 1)
 
 
-def _hooks_of_all_modules() -> list[Mapping[int, Any]]:
-    """Those that were registered for every module there is."""
-    of_torch = nn.modules.module
+def _hooks_of_all() -> list[Mapping[int, Any]]:
+    """Those that were registered for every module and every optimizer there is."""
+    of_modules = nn.modules.module
     return [
-        of_torch._global_forward_pre_hooks,
-        of_torch._global_forward_hooks,
-        of_torch._global_backward_pre_hooks,
-        of_torch._global_backward_hooks,
+        of_modules._global_forward_pre_hooks,
+        of_modules._global_forward_hooks,
+        of_modules._global_backward_pre_hooks,
+        of_modules._global_backward_hooks,
+        _global_optimizer_pre_hooks,
+        _global_optimizer_post_hooks,
     ]
 
 

@@ -80,6 +80,7 @@ class GradientDescent:
         self._optimizers = learner.optimizers
         self._batches = batches
         self._config = config
+        self._has_own_schedule = schedule is not None
         self._schedule: Schedule = schedule or partial(
             rise_and_fall,
             warmup_ratio=config.warmup_ratio,
@@ -122,9 +123,12 @@ class GradientDescent:
         say_not_captured(problem)
         return None
 
-    def step(self, state: TrainingState, done: float) -> StartedStep:
+    def step(self, state: TrainingState, done: float, *, is_unchanged: bool = False) -> StartedStep:
         """Start a step; `done` is the share of the training that lies before it, 0 to 1. It counts
         as taken at once; then :meth:`finish` tells how it went.
+
+        With `is_unchanged` no code of somebody else has run since the last step, by which the
+        model, its loss or an optimizer could be another one.
 
         Raises:
             UserError: if the schedule or the loss returns what it must not.
@@ -142,7 +146,7 @@ class GradientDescent:
 
         seed_step(self._config, state.step)
         if self._captured is not None:
-            figures = self._captured(parts)
+            figures = self._captured(parts, is_unchanged and not self._has_own_schedule)
         else:
             figures = self._gradients_of(state, parts)
             if not figures.is_cuda:  # they are there: weights that are fine stay so

@@ -275,7 +275,9 @@ class Trainer:
         computes a step, the one before it is reported, unless a callback is to see the weights
         after each."""
         self.folder.tell("training")
-        started = self._descent.step(self.state, done)
+        is_unchanged = not self._callbacks.may_have_changed_something
+        started = self._descent.step(self.state, done, is_unchanged=is_unchanged)
+        self._callbacks.may_have_changed_something = False
         self._finish_step()
         self._started = started
         if not (started.is_computed_later and self._callbacks.may_hear_late):

@@ -8,12 +8,14 @@ kernels of a GPU add up in another order each time, and so does an interrupted t
 with an uninterrupted one to 1e-4, not bit for bit.
 """
 
+import contextlib
 import gc
 import math
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -347,7 +349,9 @@ def test_recorded_steps_learn_what_others_do(
     found = trained_losses(**settings)
     assert [step.recorded for step in recorded] == [2]
     as_they_are(monkeypatch)
-    assert found == pytest.approx(trained_losses(**settings), abs=5e-3)
+    # In bfloat16 some kernels add up in another order each time, and steps build on each other.
+    rounding = 2e-2 if settings.get("precision") == "bfloat16" else 5e-3
+    assert found == pytest.approx(trained_losses(**settings), abs=rounding)
     assert len(recorded) == 1 and found[-1] < found[0] - 1.0
 
 
@@ -384,6 +388,44 @@ def test_a_network_that_waits_for_the_gpu_is_trained_with_one_line(
     said = capsys.readouterr().err
     assert said.count("steps are not recorded as a CUDA graph") == 1 and "waits" in said
     assert recorded[0].recorded == 0
+
+
+@on_cuda
+def test_a_recording_that_the_driver_cuts_off_leaves_a_training_as_it_is(
+    workplace: Path,
+    recorded: list[CapturedStep],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With dropout, and with memory that is given back: no wait was seen before."""
+
+    @contextlib.contextmanager
+    def not_noting(_: Any) -> Iterator[list[str]]:
+        yield []
+
+    class Waits(Bigrams):
+        def forward(self, token_ids: Tensor) -> Tensor:
+            dropped = nn.functional.dropout(self.table(token_ids), 0.1)
+            return dropped * (1.0 + self.table.weight[0, 0].item())
+
+    monkeypatch.setattr("minigpt.training.captured._Cuda.noting_waits", not_noting)
+    say_not_captured.cache_clear()
+    dataset = minigpt.prepare("my.txt", vocab_size=300)
+    noted = Noted()
+    config = TrainConfig(steps=20, num_evals=1, batch_size=4, device=DEVICE, learning_rate=0.1)
+    stream = torch.cuda.current_stream()
+    network = Waits(dataset.tokenizer.vocab_size)
+    minigpt.Trainer(network, dataset, config, callbacks=[noted]).train()
+    assert noted.losses[-1] < noted.losses[0] - 1.0
+    assert recorded[0].recorded == 0 and torch.cuda.current_stream() == stream
+    assert capsys.readouterr().err.count("steps are not recorded as a CUDA graph") == 1
+
+    recorded.clear()
+    large = torch.empty(2**28, device=DEVICE)  # one gigabyte
+    reserved = torch.cuda.memory_reserved()
+    del large
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= reserved - 2**30
 
 
 @on_cuda
@@ -548,12 +590,12 @@ def test_a_chat_is_learned(in_place: Path) -> None:
 def test_out_of_memory_is_one_line_that_says_what_to_make_smaller(
     in_place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    too_large = "--batch-size 1500 --context-length 512 --emb-dim 2048 --num-heads 16"
+    too_large = "--batch-size 2000 --context-length 512 --emb-dim 2048 --num-heads 16"
     line = f"train my.txt --out runs/large --num-layers 1 {too_large} --vocab-size 300 --steps 1"
     assert main(f"{line} --precision float32 --init none --device cuda".split()) == 2
 
     said = capsys.readouterr().err
-    assert "error: out of memory; try --micro-batch-size 750" in said and "Traceback" not in said
+    assert "error: out of memory; try --micro-batch-size 1000" in said and "Traceback" not in said
     command("generate the --run runs/here --max-new-tokens 2 --device cuda")  # memory is free again
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import minigpt
 from minigpt.config import TextConfig, TrainConfig
@@ -84,6 +85,9 @@ class PretendCuda:
 
     def free_memory(self) -> None:
         pass
+
+    def is_nearly_full(self) -> bool:
+        return False
 
     def noting_waits(self) -> contextlib.AbstractContextManager[list[str]]:
         """What is computed on a CPU alone waits: GPT's own loss looks at the targets there."""
@@ -240,12 +244,32 @@ def changed(training: Training, what: str) -> None:
         block.attention.W_query.weight.requires_grad = False
     elif what == "moved":
         model.head.weight.data = model.head.weight.data.clone()
+    elif what == "function":
+        block.attention.process_heads = lambda queries, keys: (0.5 * queries, keys)
+    elif what == "class":
+        block.attention_norm.__class__ = Halved
     elif what == "state":
         for state in training.optimizers[-1].state.values():
             state["exp_avg"] = torch.zeros_like(state["exp_avg"])
 
 
-CHANGES = ("weight decay", "momentum", "betas", "dropout", "mode", "frozen", "moved", "state")
+class Halved(nn.RMSNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        return 0.5 * super().forward(x)
+
+
+CHANGES = (
+    "weight decay",
+    "momentum",
+    "betas",
+    "dropout",
+    "mode",
+    "frozen",
+    "moved",
+    "function",
+    "class",
+    "state",
+)
 
 
 @pytest.mark.usefixtures("dropout_on_the_cpu")
@@ -316,8 +340,9 @@ def test_a_model_that_cannot_be_recorded_is_trained_as_it_is_with_one_line(
     assert training.recorded == 0
 
 
+@pytest.mark.parametrize("where", ["group", "attribute"])
 def test_an_optimizer_that_counts_in_python_is_not_recorded(
-    dataset: Dataset, capsys: pytest.CaptureFixture[str]
+    where: str, dataset: Dataset, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Slower(torch.optim.SGD):
         def step(self, closure: Any = None) -> None:  # type: ignore[override]
@@ -325,9 +350,17 @@ def test_an_optimizer_that_counts_in_python_is_not_recorded(
                 group["steps"] = group.get("steps", 0) + 1
             super().step()
 
-    def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
-        return [Slower(model.parameters(), lr=0.1, fused=True)]
+    class Counting(torch.optim.AdamW):
+        steps = 0
 
+        def step(self, closure: Any = None) -> None:  # type: ignore[override]
+            self.steps += 1
+            super().step()
+
+    def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
+        return [kind(model.parameters(), lr=0.1, fused=True)]
+
+    kind: Any = Slower if where == "group" else Counting
     Training(dataset, True, optimizers=optimizers).train()
     assert "changes numbers of the model or an optimizer" in capsys.readouterr().err
 
@@ -358,8 +391,9 @@ def test_a_step_reads_its_rates_from_tensors_also_when_it_cannot_be_recorded(
     assert all(isinstance(rate, Tensor) for rate in rates)
 
 
-def test_a_callback_may_train_what_was_frozen(dataset: Dataset) -> None:
-    """Of which the optimizer keeps averages only then."""
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+def test_a_callback_may_train_what_was_frozen(steps: int, dataset: Dataset) -> None:
+    """Of which the optimizer keeps averages only then: before a step is recorded, too."""
 
     def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
         return [torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)]
@@ -368,10 +402,10 @@ def test_a_callback_may_train_what_was_frozen(dataset: Dataset) -> None:
     for is_recorded in (False, True):
         training = Training(dataset, is_recorded, before=freeze, optimizers=optimizers)
         with training.under_way():
-            training.take(5)
+            training.take(steps)
             training.model.requires_grad_()
             training.take(5)
-            assert not is_recorded or training.step.recorded == 2
+            assert not is_recorded or training.step._recording.graph is not None
         weights.append(list(training.model.parameters()))
     torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=1e-5)
 
@@ -393,13 +427,24 @@ def hooked(training: Training, what: str, note: Callable[..., None]) -> Remove:
         return nn.modules.module.register_module_forward_hook(
             lambda part, *_: note() if part is model.final_norm else None
         ).remove
+    if what == "of all optimizers":
+        return register_optimizer_step_post_hook(
+            lambda one, *_: note() if one is training.optimizers[0] else None
+        ).remove
     return training.optimizers[0].register_step_post_hook(note).remove
 
 
-@pytest.mark.parametrize(
-    "what",
-    ["of a part", "of a parameter", "of an added gradient", "of all parts", "of an optimizer"],
+HOOKS = (
+    "of a part",
+    "of a parameter",
+    "of an added gradient",
+    "of all parts",
+    "of an optimizer",
+    "of all optimizers",
 )
+
+
+@pytest.mark.parametrize("what", HOOKS)
 def test_hooks_are_seen_whenever_they_are_set(
     what: str, dataset: Dataset, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -457,6 +502,25 @@ def test_what_a_callback_changes_of_a_loss_is_seen(
         assert training.step.recorded == 2
 
 
+def test_nothing_is_compared_where_nobody_else_could_change_it(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes as long as a small model's step on a GPU."""
+    training = Training(dataset, True)
+    with training.under_way():
+        training.take(5)
+        compared: list[bool] = []
+        usual = training.step._baked_in
+        monkeypatch.setattr(training.step, "_baked_in", lambda: compared.append(True) or usual())
+        for is_unchanged in (True, True, False):
+            training.descent.step(training.state, done=0.5, is_unchanged=is_unchanged)
+        assert len(compared) == 1
+
+        training.descent._has_own_schedule = True
+        training.descent.step(training.state, done=0.5, is_unchanged=True)
+        assert len(compared) == 2
+
+
 def test_what_a_callback_changes_in_every_step_ends_in_steps_that_are_not_recorded(
     dataset: Dataset,
     capsys: pytest.CaptureFixture[str],
@@ -470,6 +534,18 @@ def test_what_a_callback_changes_in_every_step_ends_in_steps_that_are_not_record
             training.take(2)
     said = capsys.readouterr().err
     assert said.count("a callback changes numbers of the training again and again") == 1
+
+
+def test_a_graph_that_leaves_no_memory_for_evaluations_is_given_up(
+    dataset: Dataset, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PretendCuda, "is_nearly_full", lambda _: True)
+    training = Training(dataset, True)
+    weights = training.train()
+    said = capsys.readouterr().err
+    assert said.count("its memory would leave none for evaluations") == 1
+    assert training.recorded == 0
+    torch.testing.assert_close(weights, Training(dataset, False).train(), rtol=0, atol=1e-6)
 
 
 def test_what_fails_while_it_is_recorded_is_trained_as_it_is(

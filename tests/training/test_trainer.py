@@ -371,6 +371,37 @@ def test_a_step_is_told_while_the_next_is_computed_if_all_callbacks_agree(
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+def test_a_step_knows_whether_a_callback_may_have_changed_what_it_computes_with(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hears late looks at figures alone; any other may change the model at its events."""
+
+    class Evaluated:
+        def on_evaluation(self, trainer: Trainer, figures: dict[str, Any]) -> None:
+            pass
+
+    usual = GradientDescent.step
+    unchanged: list[bool] = []
+
+    def noting(self: GradientDescent, *args: Any, is_unchanged: bool, **rest: Any) -> StartedStep:
+        unchanged.append(is_unchanged)
+        return usual(self, *args, is_unchanged=is_unchanged, **rest)
+
+    monkeypatch.setattr(GradientDescent, "step", noting)
+    config = TrainConfig(steps=8, num_evals=2, batch_size=2, **ON_CPU)
+    expected = {
+        "none": (None, [False] + [True] * 7),
+        "of figures": (Seen(hears_late=True), [False] + [True] * 7),
+        "of steps": (Seen(hears_late=False), [False] * 8),
+        "of evaluations": (Evaluated(), [False] + [True] * 3 + [False] + [True] * 3),
+    }
+    for callback, is_unchanged in expected.values():
+        unchanged.clear()
+        callbacks = [] if callback is None else [callback]
+        Trainer(small_gpt(), tokens_of_text(), config, callbacks=callbacks).train()
+        assert unchanged == is_unchanged
+
+
 # A loss that diverges
 
 
