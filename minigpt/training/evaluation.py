@@ -23,8 +23,8 @@ from ..system.networks import evaluating
 from . import distributed, workers
 from .checkpoint import Learner, TrainingState
 from .loss import token_cross_entropy
+from .pace import Pace
 from .precision import autocast, dtype_of
-from .schedule import Pace
 from .weights import Weights
 
 _FEWEST_WINDOWS = 4  # to evaluate on

@@ -1,5 +1,6 @@
-"""What a training of any network minimises, and the cross-entropy that it is judged by; and whether
-it has diverged: a loss, a gradient or a weight is not finite, or the loss has grown.
+"""What a training of any network minimises, and the cross-entropy that it is judged by, also on
+average over the steps; and whether it has diverged: a loss, a gradient or a weight is not finite,
+or the loss has grown.
 """
 
 import contextlib
@@ -114,6 +115,14 @@ def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> tu
         return model.token_losses(inputs, targets)
     logits = model(inputs)  # (b, T, vocab_size)
     return _cross_entropy(logits, targets), logits.argmax(-1) == targets
+
+
+def smoothed(average: float, value: float, count: int) -> float:
+    """A running average that has seen `count` values and now sees one more.
+
+    The mean of the first twenty values, then an exponential average of that memory.
+    """
+    return average + max(0.05, 1 / (count + 1)) * (value - average)
 
 
 def _mean_of_counted(logits: Tensor, targets: Tensor) -> Tensor:

@@ -21,10 +21,10 @@ from .captured import CapturedStep, say_not_captured, why_not_captured
 from .checkpoint import Learner, TrainingState
 from .compilation import compile_for_training
 from .gradients import BatchResult, set_gradients
-from .loss import Diverged, Loss, LossFunction, check_growth
+from .loss import Diverged, Loss, LossFunction, check_growth, smoothed
 from .optimizer import PEAK
 from .precision import STEPS_TO_DOUBLE, dtype_of
-from .schedule import Schedule, rise_and_fall, smoothed
+from .schedule import Schedule, rise_and_fall
 
 
 class StartedStep:

@@ -24,8 +24,9 @@ from .folder import RunFolder
 from .interruption import GracefulStop, Interrupted
 from .loss import Diverged, LossFunction, advice, check_finite, check_weights
 from .optimizer import OptimizersOf, chosen_optimizers
+from .pace import Pace
 from .reports import usual_callbacks
-from .schedule import Pace, Schedule
+from .schedule import Schedule
 from .setup import check_arguments, check_fit, config_for, context_length_of, undisturbed
 from .step import GradientDescent, StartedStep
 

@@ -178,7 +178,7 @@ def test_the_clock_of_a_run_counts_its_evaluations(
         ahead[0] += 1000.0
         return best(*arguments)
 
-    monkeypatch.setattr("minigpt.training.schedule.now", lambda: monotonic() + ahead[0])
+    monkeypatch.setattr("minigpt.training.pace.now", lambda: monotonic() + ahead[0])
     monkeypatch.setattr(trainer, "best_candidate", slow)
     run = train_tiny()
     assert read_state(run).seconds == pytest.approx(2000.0, abs=100.0)

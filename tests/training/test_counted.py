@@ -35,7 +35,7 @@ from minigpt.training.evaluation import (
 )
 from minigpt.training.gradients import BatchResult, set_gradients
 from minigpt.training.loss import Loss, token_cross_entropy
-from minigpt.training.schedule import Pace
+from minigpt.training.pace import Pace
 
 from ..conftest import TINY, tiny_settings
 from ..data.chats.made import some_chat

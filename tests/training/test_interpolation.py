@@ -29,7 +29,7 @@ from minigpt.training.evaluation import (
     evaluate_windows,
     tokens_to_search,
 )
-from minigpt.training.schedule import Pace
+from minigpt.training.pace import Pace
 from minigpt.training.weights import Weights
 from tests.conftest import some_text
 

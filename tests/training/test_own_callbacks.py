@@ -22,8 +22,8 @@ from minigpt.training.messages import (
     say_row,
     say_text_of_a_model,
 )
+from minigpt.training.pace import Pace
 from minigpt.training.reports import Metrics, Picture, Progress, draw_losses
-from minigpt.training.schedule import Pace
 
 FOUND = {"val_loss": 3.0, "val_bits_per_byte": 1.5, "is_kept": True}
 
@@ -59,7 +59,7 @@ class Told:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which goes on only where a test says so."""
     time = [1000.0]
-    monkeypatch.setattr("minigpt.training.schedule.now", lambda: time[0])
+    monkeypatch.setattr("minigpt.training.pace.now", lambda: time[0])
     monkeypatch.setattr("minigpt.training.reports.time.monotonic", lambda: time[0])
     return time
 

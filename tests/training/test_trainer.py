@@ -643,7 +643,7 @@ def train_by_time(
     config = TrainConfig(minutes=minutes, num_evals=5, batch_size=2, device="cpu")
     reserve = 60 * minutes - deadline
     with monkeypatch.context() as patch:
-        patch.setattr("minigpt.training.schedule.now", lambda: tick * next(ticks))
+        patch.setattr("minigpt.training.pace.now", lambda: tick * next(ticks))
         one = trainer(small_gpt(), config, started=0.0, reserve=reserve, callbacks=[Counting()])
         one.train()
     return one
@@ -685,7 +685,7 @@ def test_at_most_half_a_minute_of_learning_is_in_no_checkpoint(
         def on_save(self, trainer: Trainer, figures: dict[str, Any]) -> None:
             saved.append(time[0])
 
-    monkeypatch.setattr("minigpt.training.schedule.now", lambda: time[0])
+    monkeypatch.setattr("minigpt.training.pace.now", lambda: time[0])
     config = TrainConfig(steps=100, num_evals=1, batch_size=2, device="cpu")
     trainer(small_gpt(), config, callbacks=[Clock()]).train()
     gaps = [b - a for a, b in pairwise(saved)]
