@@ -43,9 +43,9 @@ USUAL = ["--device", "cpu", "--compile", "off", "--precision", "float32", "--num
 RUNNER = """
 import sys
 try:
-    from minigpt.recipe import choose as planning, machine as speed, text_stats as first_loss
+    from minigpt.recipe import choose_plan as planning, machine as speed, text_stats as first_loss
 except ImportError:  # of an older checkout
-    from minigpt.recipe import first_loss, planner as planning, speed
+    from minigpt.recipe import choose as planning, machine as speed, text_stats as first_loss
 planning.measure_speed = lambda *_: speed.Speed(flops=1.35e11, start=0.0095, num_workers=2)
 first_loss._LIMIT = 1e9
 from minigpt.cli import main

@@ -104,7 +104,7 @@ def known_speed() -> Iterator[None]:
     """The machine is not measured anew for each of the runs; processes of their own do measure."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
-        monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_: speed)
         monkeypatch.setattr("minigpt.training.precision.gain_of_bfloat16", lambda: 0.0)
         yield
 

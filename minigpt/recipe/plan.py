@@ -2,7 +2,7 @@
 
 `plan` is a pure function of the text, the machine and the settings, of which those that are given
 always win. Each choice follows a rule of rules.py; here they are put in order, since one needs what
-another found. choose.py measures the text and the machine, and chooses among plans.
+another found. choose_plan.py measures the text and the machine, and chooses among plans.
 """
 
 import json

@@ -34,7 +34,7 @@ from ..training.setup import same_random_numbers, threads_of
 from ..training.trainer import Trainer
 from . import told_at_end, told_at_start
 from .beginning import Beginning, begin, beginning_of, chosen_of, with_base
-from .choose import choose, measure
+from .choose_plan import choose_plan, measure
 from .plan import Planned
 from .resume import (
     check_has_more,
@@ -185,7 +185,7 @@ def start_run(
 
 def plan_run(source: Source, beginnings: tuple[Beginning, ...]) -> Planned:
     """Measure the text and the machine, and choose the best plan for them."""
-    planned = choose(measure(source, beginnings))
+    planned = choose_plan(measure(source, beginnings))
     if planned.why_device:
         say(planned.why_device)
     return planned

@@ -31,7 +31,7 @@ def test_a_text_that_is_too_short_is_refused_before_torch_is_loaded(
 def test_a_text_too_short_for_a_model_to_start_from_is_refused_before_the_machine_is_measured(
     workplace: Path, type_: Type, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: 1 // 0)
+    monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_: 1 // 0)
     Path("tiny.txt").write_text("the fox asked a crow\n")
     for plan in ("", "--plan"):
         outcome = type_(f"train tiny.txt --init {tiny_run} --context-length 16 {plan}")

@@ -17,7 +17,7 @@ from minigpt.devices import check as device_check
 from minigpt.devices import choice as devices
 from minigpt.devices.check import why_wrong
 from minigpt.devices.choice import Gpu, this_gpu
-from minigpt.recipe import choose
+from minigpt.recipe import choose_plan
 from minigpt.recipe.machine import Speed
 from minigpt.recipe.plan import Planned
 from minigpt.runs.folder import CONFIG, read_config
@@ -143,7 +143,7 @@ def on_a_machine_with(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
             return Speed(6e10, 2e-3) if device == CPU else Speed(6e10 * times, 2e-3 / times)
 
         monkeypatch.setattr(distributed, "this_gpu", lambda: Gpu(CUDA, None))
-        monkeypatch.setattr(choose, "measure_speed", measure)
+        monkeypatch.setattr(choose_plan, "measure_speed", measure)
         return plan_of(files=("my.txt",), init="none", precision="float32", **given)
 
     return planned
@@ -175,7 +175,7 @@ def test_beside_a_gpu_that_is_faster_than_any_processor_none_is_measured(
         return Speed(flops=7e14, start=4e-4, transfer=3e-10, busy=4096)
 
     monkeypatch.setattr(distributed, "this_gpu", lambda: Gpu(CUDA, None))
-    monkeypatch.setattr(choose, "measure_speed", measure)
+    monkeypatch.setattr(choose_plan, "measure_speed", measure)
     plan = plan_of(files=("my.txt",), init="none", precision="float32", minutes=0.5)
     assert plan.settings["device"] == "cuda" and asked == [CUDA]
     assert "training on cuda: for " in capsys.readouterr().err
@@ -188,7 +188,7 @@ def test_the_processor_looks_at_the_text_while_a_gpu_starts_and_not_while_it_is_
     """Each of the two waits until the other has begun."""
     begun = {"text": threading.Event(), "gpu": threading.Event()}
     done = list[str]()
-    measure_text = choose.measure_text
+    measure_text = choose_plan.measure_text
 
     def look(*arguments: Any, **more: Any) -> Any:
         begun["text"].set()
@@ -206,10 +206,10 @@ def test_the_processor_looks_at_the_text_while_a_gpu_starts_and_not_while_it_is_
         done.append("speed")
         return Speed(flops=7e14, start=4e-4)
 
-    monkeypatch.setattr(choose, "has_gpu", lambda: True)
-    monkeypatch.setattr(choose, "measure_text", look)
+    monkeypatch.setattr(choose_plan, "has_gpu", lambda: True)
+    monkeypatch.setattr(choose_plan, "measure_text", look)
     monkeypatch.setattr(distributed, "device_of_rank", start)
-    monkeypatch.setattr(choose, "measure_speed", measure)
+    monkeypatch.setattr(choose_plan, "measure_speed", measure)
     plan = plan_of(files=("my.txt",), init="none", precision="float32", minutes=0.5)
     assert plan.settings["device"] == "cuda" and done == ["text", "speed"]
 

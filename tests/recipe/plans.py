@@ -5,7 +5,7 @@ from typing import Any
 from minigpt.config import GPTConfig, Settings
 from minigpt.data.source import find_source
 from minigpt.recipe.beginning import beginning_of, with_base
-from minigpt.recipe.choose import Measured, measure
+from minigpt.recipe.choose_plan import Measured, measure
 from minigpt.recipe.machine import Machine
 from minigpt.recipe.plan import Planned, plan
 from minigpt.recipe.run import plan_run

@@ -19,7 +19,7 @@ from minigpt.cli import main
 from minigpt.config import GPTConfig, TextConfig
 from minigpt.data.source import find_source, split
 from minigpt.model import GPT
-from minigpt.recipe.choose import choose
+from minigpt.recipe.choose_plan import choose_plan
 from minigpt.recipe.machine import Speed
 from minigpt.recipe.plan import Planned
 from minigpt.recipe.text_stats import TextStats, seen_by
@@ -130,17 +130,21 @@ def test_one_measurement_serves_for_plans_of_any_minutes(
     minutes = (0.05, 1.0, 60.0)
     one_by_one = [planned(minutes=m) for m in minutes]
     measured = measured_for(files=("my.txt",))
-    for measuring in ("choose.measure_speed", "choose.measure_text", "beginning.read_base"):
+    for measuring in (
+        "choose_plan.measure_speed",
+        "choose_plan.measure_text",
+        "beginning.read_base",
+    ):
         monkeypatch.setattr(f"minigpt.recipe.{measuring}", lambda *_, **__: 1 // 0)
-    plans = [choose(measured.with_minutes(m)) for m in minutes]
+    plans = [choose_plan(measured.with_minutes(m)) for m in minutes]
     assert [vars(plan) for plan in plans] == [vars(plan) for plan in one_by_one]
 
 
 def test_a_machine_whose_speed_is_stored_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: 1 // 0)
+    monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_: 1 // 0)
     stored = Speed(flops=3e10, start=1e-3)
     measured = measured_for(lambda *_: stored, files=("my.txt",), device="cpu")
-    assert choose(measured).machine.speed == stored
+    assert choose_plan(measured).machine.speed == stored
 
 
 # What was given

@@ -28,8 +28,8 @@ def train_at(forks: Forks, speed: float, threads: int, out: str) -> None:
     """The command on a machine that seems to have a speed, and so many processors."""
     code = (
         f"import torch; torch.set_num_threads({threads}); "
-        "from minigpt.cli import main; from minigpt.recipe import choose; "
-        f"choose.measure_speed = lambda *_: choose.Speed({speed}, 1e-3); "
+        "from minigpt.cli import main; from minigpt.recipe import choose_plan; "
+        f"choose_plan.measure_speed = lambda *_: choose_plan.Speed({speed}, 1e-3); "
         f"raise SystemExit(main(['train', 'my.txt', '--lesson', '--out', {out!r}, *{SMALL}]))"
     )
     assert forks.start(["-c", code]).wait(PATIENCE) == 0
@@ -64,7 +64,7 @@ def test_its_plan_follows_from_text_and_minutes_alone(
     Path("my.txt").write_text(some_text(3000))
     found = {}
     for speed in (Speed(1e9, 1e-2), Speed(5e12, 0.0)):
-        monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_, of=speed: of)
+        monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_, of=speed: of)
         found[speed] = [plan_of("--lesson", capsys), plan_of("--minutes 3", capsys)]
     (slow, usual_slow), (fast, usual_fast) = found.values()
     assert slow == fast and usual_slow != usual_fast  # which shows that the speeds matter

@@ -254,7 +254,7 @@ def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it
 
     def planned_at(flops: float, start: float) -> Planned:
         speed = Speed(flops, start, num_workers=2)
-        monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_: speed)
         return plan_of(files=(str(tmp_path / "my.txt"),), minutes=1.0)
 
     plans = [planned_at(1.18e11, 9.3e-3), planned_at(1.5e11, 9.1e-3)]

@@ -35,7 +35,7 @@ def _plan(folder: Path) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def known_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine is not measured for that either; see `known_speed`."""
-    monkeypatch.setattr("minigpt.recipe.choose.choose_precision", lambda *_: "float32")
+    monkeypatch.setattr("minigpt.recipe.choose_plan.choose_precision", lambda *_: "float32")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_beside_a_training_the_newest_speed_that_is_stored_serves(
     _plan(folder)
     _age(folder)
     (stored,) = read_object(folder / "plans.json")["speeds"]
-    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: 1 // 0)
+    monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_: 1 // 0)
     run = make_run(root / "runs", "diary", is_alive=True)
     other = dropped(root, {"other.txt": TEXT})
     assert _plan(other)["measured"] is False
@@ -92,7 +92,7 @@ def test_with_other_settings_the_computer_is_measured_again_only_after_some_minu
     _plan(folder)
     measured = read_object(folder / "plans.json")["speeds"]
     write_json({"seed": 1}, folder / SETTINGS_FILE)
-    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: Speed(1e9, 1e-3))
+    monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_: Speed(1e9, 1e-3))
     assert _plan(folder)["measured"]
     assert read_object(folder / "plans.json")["speeds"] == measured
 
@@ -139,7 +139,7 @@ def test_settings_that_do_not_fit_are_one_clear_problem(
 def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.choose.measure_speed", lambda *_: Speed(1e8, 1.0))
+    monkeypatch.setattr("minigpt.recipe.choose_plan.measure_speed", lambda *_: Speed(1e8, 1.0))
     write_json({"emb_dim": 512, "num_layers": 8, "batch_size": 8}, folder / SETTINGS_FILE)
     stops = _plan(folder)["stops"]
     assert [stop["problem"] is None for stop in stops] == sorted(

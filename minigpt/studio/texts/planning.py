@@ -30,7 +30,7 @@ from ...config import Settings, check_fields, count_parameters
 from ...data.source import split
 from ...devices.memory import enough_memory
 from ...recipe.beginning import Beginning, beginning_of, with_base
-from ...recipe.choose import Measured, choose, measure
+from ...recipe.choose_plan import Measured, choose_plan, measure
 from ...recipe.machine import Machine, Speed
 from ...recipe.plan import Planned
 from ...recipe.size_and_batch import whole_seconds
@@ -151,7 +151,7 @@ def _stop(minutes: float, measured: Measured, bytes_per_letter: float) -> Found:
     )
     found: Found = {"minutes": minutes, **dict.fromkeys(names), "problem": None}
     try:
-        planned = choose(measured.with_minutes(minutes))
+        planned = choose_plan(measured.with_minutes(minutes))
     except UserError as error:
         return found | {"problem": {"kind": error.kind, "message": settings.for_window(str(error))}}
 

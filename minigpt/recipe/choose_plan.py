@@ -174,7 +174,7 @@ def _can_copy(asked: Beginning) -> bool:
 # The choice
 
 
-def choose(measured: Measured) -> Planned:
+def choose_plan(measured: Measured) -> Planned:
     """The plan for the device and the beginning that are expected to end lowest.
 
     A training that may begin with the base does so if that is expected to end with a lower loss. If
