@@ -21,7 +21,7 @@ import {
   streamNorms,
   thumbnails,
 } from "./inside.js";
-import { Readings } from "./readings.js";
+import { ReadingCache } from "./reading_cache.js";
 import { dieNumber, drawn, markedOf } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
 import { readWeights } from "./weights.js";
@@ -81,7 +81,7 @@ const tellingTasks = {
 const tasks = {
   open(model, weights) {
     engine = new Engine(model.config, readWeights(weights));
-    readings = new Readings(engine);
+    readings = new ReadingCache(engine);
     tokenizer = new Tokenizer(model.tokenizer);
     firstToken = model.firstToken;
     marked = markedOf(model);

@@ -6,7 +6,7 @@ import { Reading } from "./engine.js";
 const MOST = 8; // readings that are kept
 const MOST_NUMBERS = 1 << 26; // in all of them: 256 MB
 
-export class Readings {
+export class ReadingCache {
   /** @param {import("./engine.js").Engine} engine */
   constructor(engine) {
     this.engine = engine;
