@@ -51,7 +51,9 @@ def expected_after_tokens(
     return expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)
 
 
-def expected_bits_per_byte(text: Predictability, known: int, read: float, work: float) -> float:
+def expected_bits_per_byte(
+    predictability: Predictability, known: int, read: float, work: float
+) -> float:
     """What a run should reach on a text with `known` bytes to train on, 8 at most.
 
     It reads `read` bytes, perhaps some of them more than once; `work` is the parameters times the
@@ -61,8 +63,8 @@ def expected_bits_per_byte(text: Predictability, known: int, read: float, work: 
     sample = max(min(known, SAMPLED), 1)
     times_the_sample = max(min(known, read) / sample, 1.0)
     more = min(times_the_sample, _MOST_MORE)
-    learned = 0.73 * text.copying * more**-0.11
-    to_learn = 0.21 * text.counting * (1e12 / max(work, 1.0)) ** 0.15
+    learned = 0.73 * predictability.copying * more**-0.11
+    to_learn = 0.21 * predictability.counting * (1e12 / max(work, 1.0)) ** 0.15
     return min(learned + to_learn, 8.0)
 
 
@@ -81,7 +83,7 @@ def expected_after_tuning(before: float, text: TextStats, read: float, work: flo
     return min(both ** (-1.0 / _TOGETHER), 8.0)
 
 
-def is_like_those_tried(text: Predictability, known: int) -> bool:
+def is_like_those_tried(predictability: Predictability, known: int) -> bool:
     """Whether the forecast was tried on texts like one with `known` bytes to train on: what
     counting gives, and how much less copying takes, lie among those of texts about as large. Of
     others nothing is known, such as small ones in which much is repeated."""
@@ -92,7 +94,8 @@ def is_like_those_tried(text: Predictability, known: int) -> bool:
         for other, counting, copying in _TRIED
         if size / _AS_LARGE <= other <= size * _AS_LARGE
     ]
-    found = (text.counting, text.copying / text.counting)
+    share_left = predictability.copying / predictability.counting
+    found = (predictability.counting, share_left)
     return all(
         min(tried) / beyond <= figure <= max(tried) * beyond
         for figure, tried, beyond in zip(found, zip(*alike, strict=True), _BEYOND, strict=True)

@@ -76,7 +76,7 @@ class TextStats:
     bytes_per_token: float | None = None
 
 
-def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: bool) -> TextStats:
+def measure_text(source: Source, config: TextConfig, tokenizer: str, can_copy: bool) -> TextStats:
     """Measure a text, by samples of it. That it repeats itself counts only if a model can copy."""
     scan = source.training.scan
     size = scan.text_bytes
@@ -84,13 +84,13 @@ def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: boo
         to_train_on = size
         to_validate_on = source.validation.scan.text_bytes
     else:
-        to_train_on = round(size * (1.0 - text.validation_fraction))
+        to_train_on = round(size * (1.0 - config.validation_fraction))
         to_validate_on = size - to_train_on
 
-    training, validation = split(source, text)
+    training, validation = split(source, config)
     bytes_per_character = size / sum(scan.lengths)
     whole = None
-    if text.max_characters is not None:
+    if config.max_characters is not None:
         whole = to_train_on
         to_train_on = min(whole, round(training.size * bytes_per_character))
         to_validate_on = min(to_validate_on, round(validation.size * bytes_per_character))

@@ -62,11 +62,11 @@ def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: An
         check_fields(TextConfig, named)
         beginning = beginning_of(Settings.given(named), tokenizer=own_tokenizer)
         source = read_source(beginning)
-        text = beginning.settings.text
-        if own_tokenizer is None and text.tokenizer == "bpe" and text.vocab_size is None:
+        config = beginning.settings.text
+        if own_tokenizer is None and config.tokenizer == "bpe" and config.vocab_size is None:
             size = vocabulary_of_words(source.training.scan.text_bytes)
-            text = replace(text, vocab_size=size)
-        return tokens_of(source, text, beginning.tokenizer)
+            config = replace(config, vocab_size=size)
+        return tokens_of(source, config, beginning.tokenizer)
 
 
 def read_source(beginning: Beginning, source: Source | None = None) -> Source:
@@ -87,7 +87,7 @@ def read_source(beginning: Beginning, source: Source | None = None) -> Source:
 
 def tokens_of(
     source: Source,
-    text: TextConfig,
+    config: TextConfig,
     tokenizer: Tokenizer | None = None,
     tell_share: Callable[[float], None] = lambda share: None,
 ) -> Dataset:
@@ -99,11 +99,13 @@ def tokens_of(
     def progress(what: str, total: int) -> ToldBar:
         return ToldBar(what, total, tell_share)
 
-    return token_cache.prepare_tokens(source, text, tokenizer=tokenizer, say=say, progress=progress)
+    return token_cache.prepare_tokens(
+        source, config, tokenizer=tokenizer, say=say, progress=progress
+    )
 
 
 @contextlib.contextmanager
-def new_place(text: TextConfig, source: Source, out: str | Path | None) -> Iterator[Path]:
+def new_place(config: TextConfig, source: Source, out: str | Path | None) -> Iterator[Path]:
     """The folder of a new run: `out` or, if that is None, one in runs/ by the name of the text. A
     folder in runs/ is made at once, so that no other training takes it too. If the training fails
     and has left it empty, it is removed."""
@@ -111,7 +113,7 @@ def new_place(text: TextConfig, source: Source, out: str | Path | None) -> Itera
         yield Path(out)
         return
 
-    place = distributed.on_main(_make_place, text, source)
+    place = distributed.on_main(_make_place, config, source)
     try:
         yield place
     except BaseException:
@@ -122,9 +124,9 @@ def new_place(text: TextConfig, source: Source, out: str | Path | None) -> Itera
         raise
 
 
-def _make_place(text: TextConfig, source: Source) -> Path:
+def _make_place(config: TextConfig, source: Source) -> Path:
     """Make a folder in runs/, by the name of the text, where none is yet."""
-    named = Path(text.files[0])
+    named = Path(config.files[0])
     first = source.training.files[0]
     name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
     while True:

@@ -59,7 +59,7 @@ class Samples:
         self._usual = usual
 
     def on_start(self, trainer: Training, figures: Figures) -> None:
-        self._beginning = trainer.config.sample_prompt or beginning_of_texts(trainer.dataset)
+        self._prompt = trainer.config.sample_prompt or usual_prompt(trainer.dataset)
         journal = trainer.folder.journal
         if journal is None:
             return
@@ -77,7 +77,7 @@ class Samples:
     def on_evaluation(self, trainer: Training, figures: Figures) -> None:
         writer = writer_of(trainer, self._usual)
         seed = trainer.config.seed
-        text = writer.generate(self._beginning, max_new_tokens=_TOKENS_OF_EVALUATION, seed=seed)
+        text = writer.generate(self._prompt, max_new_tokens=_TOKENS_OF_EVALUATION, seed=seed)
         say_text_of_a_model(text)
         journal = trainer.folder.journal
         if journal is not None:
@@ -98,7 +98,7 @@ class Samples:
         with evaluating(trainer.model):
             writer = writer_of(trainer, self._usual)
             seed = trainer.config.seed
-            text = writer.generate(self._beginning, max_new_tokens=_TOKENS, seed=seed)
+            text = writer.generate(self._prompt, max_new_tokens=_TOKENS, seed=seed)
             row = self._row(trainer, writer, text, is_evaluation=False)
             journal.add_text(row)
 
@@ -110,8 +110,8 @@ class Samples:
     def _row(
         self, trainer: Training, writer: Writer, text: str, *, is_evaluation: bool
     ) -> dict[str, Any]:
-        beginning = self._beginning
-        written = _WORD.findall(text[len(beginning) :])
+        prompt = self._prompt
+        written = _WORD.findall(text[len(prompt) :])
         known = None
         unknown = None
         if self._known_words is not None:
@@ -123,22 +123,22 @@ class Samples:
             "step": trainer.state.step,
             "seconds": round(time.monotonic() - trainer.started, 3),
             "is_evaluation": is_evaluation,
-            "beginning": beginning,
+            "beginning": prompt,
             "text": text,
             "words": len(written),
             "known": known,
             "unknown": unknown,
-            **_looks(trainer, writer, beginning),
+            **_looks(trainer, writer, prompt),
         }
 
 
-def _looks(trainer: Training, writer: Writer, beginning: str) -> dict[str, Any]:
-    """How much each head attends to each token of a beginning, from the last one."""
-    if network_name(trainer.model) != GPT_NAME or not beginning:
+def _looks(trainer: Training, writer: Writer, prompt: str) -> dict[str, Any]:
+    """How much each head attends to each token of a prompt, from the last one."""
+    if network_name(trainer.model) != GPT_NAME or not prompt:
         return {"tokens": None, "looks": None}
 
     tokenizer = writer.tokenizer
-    ids = tokenizer.encode(beginning)[-trainer.context_length :]
+    ids = tokenizer.encode(prompt)[-trainer.context_length :]
     attention = writer.glass.record(np.array(ids)).attention
     return {
         "tokens": [visible(tokenizer.token_bytes(i)) for i in ids],
@@ -150,7 +150,7 @@ def _looks(trainer: Training, writer: Writer, beginning: str) -> dict[str, Any]:
 # What texts begin with
 
 
-def beginning_of_texts(dataset: Dataset) -> str:
+def usual_prompt(dataset: Dataset) -> str:
     """What shown texts of a model begin with: the first words of a sentence of its training text
     or, if that is conversations, the name of a speaker, as a turn begins; the one whose turns are
     learned, if only one's are."""

@@ -23,7 +23,7 @@ from ..system.platforms import quote, quote_path
 from ..system.shown import plural
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command
-from .texts_while_learning import beginning_of_texts
+from .texts_while_learning import usual_prompt
 from .told_at_start import called
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def sampled_as(usual: SampleConfig) -> str:
 
 def _say_kept(folder: Path) -> None:
     """Of which steps weights are kept, and how to name one."""
-    steps = kept_steps(folder)
-    if steps:
-        last = f"{folder}@{steps[-1]}"
-        say(f"kept: the weights of step {listed(steps)}; {last} names the last of them")
+    kept = kept_steps(folder)
+    if kept:
+        last = f"{folder}@{kept[-1]}"
+        say(f"kept: the weights of step {listed(kept)}; {last} names the last of them")
 
 
 def _say_interpolation(trainer: "Trainer") -> None:
@@ -120,7 +120,7 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
     dialogue = trainer.dataset.origin.dialogue
     asked_for = trainer.config.sample_prompt
-    prompt = asked_for or beginning_of_texts(trainer.dataset)
+    prompt = asked_for or usual_prompt(trainer.dataset)
 
     own_parts = []  # which no command can make
     if read_network(folder / WEIGHTS) != GPT_NAME:
@@ -135,7 +135,7 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
 
     run = quote_path(folder)
     is_like_an_option = prompt.startswith("-")
-    beginning = f"-- {quote(prompt)}" if is_like_an_option else quote(prompt)
+    argument = f"-- {quote(prompt)}" if is_like_an_option else quote(prompt)
     say_command("to see it think", f"{command('page')} {run} --open")
     if dialogue is not None and started_as() is not None:
         text = trainer.dataset.origin.text
@@ -146,7 +146,7 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
         return
 
     if started_as() is not None:
-        say_command("to generate", f"{command('generate')} --run {run} {beginning}")
+        say_command("to generate", f"{command('generate')} --run {run} {argument}")
     else:
         say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
 

@@ -66,9 +66,9 @@ def _say_conversations(source: Source) -> None:
         say_row("", "most of the text is none: the model continues a prompt and does not answer it")
 
 
-def say_unfinished(text: TextConfig, source: Source) -> None:
+def say_unfinished(config: TextConfig, source: Source) -> None:
     """If a run on the same text was not finished: where it is, and how to continue it."""
-    folder = unfinished_run(text, source.fingerprint)
+    folder = unfinished_run(config, source.fingerprint)
     if folder is not None:
         resume = f"{command('train')} --resume --out {quote_path(folder)}"
         say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)

@@ -67,7 +67,7 @@ class Learner:
 
     model: nn.Module
     optimizers: Sequence[Optimizer]
-    beginning: list[list[dict[str, Any]]]  # settings of each group of each optimizer
+    first_settings: list[list[dict[str, Any]]]  # of each group of each optimizer
     average: WeightAverage
     first: Weights | None = None  # that training began with, if the kept ones may lie near them
 
@@ -79,7 +79,7 @@ class Learner:
         return cls(
             model,
             optimizers=optimizers,
-            beginning=[list(map(_settings, o.param_groups)) for o in optimizers],
+            first_settings=[list(map(_settings, o.param_groups)) for o in optimizers],
             average=WeightAverage(model),
             first=Weights.trained(model).copy() if config.interpolate else None,
         )
@@ -98,7 +98,7 @@ class Learner:
         names = {parameter: name for name, parameter in named_parameters(self.model)}
         states = []
         for i, optimizer in enumerate(self.optimizers):
-            groups = zip(optimizer.param_groups, self.beginning[i], strict=True)
+            groups = zip(optimizer.param_groups, self.first_settings[i], strict=True)
             changed = [_changed(group, before) for group, before in groups]
             kept = optimizer.state_dict()["state"]
             state = {
@@ -135,7 +135,7 @@ class Learner:
             changed = _unpacked(saved["changed"], tensors)
             state_dict = optimizer.state_dict()
             state_dict["state"] = _unpacked(saved["state"], tensors)
-            groups = zip(state_dict["param_groups"], self.beginning[i], changed, strict=True)
+            groups = zip(state_dict["param_groups"], self.first_settings[i], changed, strict=True)
             for group, before, later in groups:
                 group.update(before | later)
             optimizer.load_state_dict(state_dict)
@@ -285,11 +285,11 @@ def _settings(group: dict[str, Any]) -> dict[str, Any]:
     return {key: copy.copy(value) for key, value in group.items() if key not in ("params", "lr")}
 
 
-def _changed(group: dict[str, Any], beginning: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a group that are not as they were at the beginning."""
+def _changed(group: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a group that are not as they were at first."""
     changed = {}
     for key, value in _settings(group).items():
-        before = beginning.get(key)
+        before = first.get(key)
         if isinstance(value, Tensor) and isinstance(before, Tensor):
             is_same = torch.equal(value, before)
         else:

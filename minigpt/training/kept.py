@@ -41,8 +41,8 @@ class KeptWeights:
         if figures["done"] >= 1.0:  # an evaluation comes next
             return
         step = trainer.state.step
-        steps = trainer.config.steps or step / max(figures["done"], 1e-9)  # an estimate, by time
-        due = next_step(self.steps, self._keep, steps)
+        last = trainer.config.steps or step / max(figures["done"], 1e-9)  # an estimate, by time
+        due = next_step(self.steps, self._keep, last)
         if due is not None and step >= due:
             self._save_average(trainer)
 
@@ -73,17 +73,17 @@ class KeptWeights:
             self.steps.append(step)
 
 
-def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
+def next_step(kept: Sequence[int], keep: int, last: float) -> int | None:
     """The next step whose weights are to be kept, after those of `kept`, which is not empty.
 
-    There are to be `keep` of them in all, the last one after `steps`. From the last kept step on,
-    they are spread evenly over the logarithm of the step plus 1. None if only the last is left.
+    There are to be `keep` of them in all, the last one after step `last`. From the newest kept step
+    on, they are spread evenly over the logarithm of the step plus 1. None if only the last is left.
     """
     left = keep - len(kept)
     if left <= 1:
         return None
     here = kept[-1] + 1
-    ratio = ((steps + 1) / here) ** (1 / left)
+    ratio = ((last + 1) / here) ** (1 / left)
     return max(here, round(here * ratio) - 1)
 
 
@@ -94,8 +94,8 @@ def _write(model: nn.Module, step: int, folder: Path) -> None:
 
 def _forget_after(folder: Path, step: int) -> list[int]:
     """Remove the weights of later steps; the steps that are left."""
-    steps = kept_steps(folder)
-    for later in (found for found in steps if found > step):
+    kept = kept_steps(folder)
+    for later in (found for found in kept if found > step):
         with contextlib.suppress(OSError):  # it will be written again
             kept_file(folder, later).unlink()
-    return [found for found in steps if found <= step]
+    return [found for found in kept if found <= step]
