@@ -69,10 +69,10 @@ def _look_at_text(source: Source, beginnings: tuple[Beginning, ...]) -> tuple[Be
     asked, *others = beginnings
     settings = asked.settings
     text = measure_text(source, settings.text, settings["tokenizer"], can_copy=_can_copy(asked))
-    own = _text_for(asked, text, source) or text
-    plan(own, Machine(None, distributed.world_size()), settings, asked.config)
+    asked = replace(asked, text=_text_for(asked, text, source) or text)
+    _plan_for(asked, Machine(None, distributed.world_size()))
 
-    seen = [replace(asked, text=own)]
+    seen = [asked]
     for other in others:
         known = _text_for(other, text, source)
         if known is not None:
@@ -198,15 +198,17 @@ def _plan_on(machine: Machine, measured: Measured) -> Planned:
     plans the same ones again; the forecast is for the speed that was measured."""
     rounded = machine.rounded()
     beginning, from_nothing, with_base = _choose_beginning(rounded, measured)
-    assert beginning.text is not None
-    planned = plan(
-        beginning.text,
-        rounded,
-        beginning.settings,
-        beginning.config,
-        forecast_by=machine,
-    )
+    planned = _plan_for(beginning, rounded, forecast_by=machine)
     return replace(planned, from_nothing=from_nothing, with_base=with_base)
+
+
+def _plan_for(
+    beginning: Beginning, machine: Machine, *, forecast_by: Machine | None = None
+) -> Planned:
+    """The plan of a training that begins with this."""
+    text = beginning.text
+    assert text is not None
+    return plan(text, machine, beginning.settings, beginning.config, forecast_by=forecast_by)
 
 
 def _choose_beginning(
@@ -219,14 +221,13 @@ def _choose_beginning(
         return asked, None, None
 
     (base,) = others
-    assert asked.text is not None and base.text is not None
-    tuned = plan(base.text, machine, base.settings, base.config)
+    tuned = _plan_for(base, machine)
     if not has_time_for_a_step(tuned):
         return asked, None, None
 
     with_base = tuned.bits_per_byte
-    from_nothing = plan(asked.text, machine, asked.settings).bits_per_byte
-    before = base.text.loss_before
+    from_nothing = _plan_for(asked, machine).bits_per_byte
+    before = tuned.text.loss_before
     assert before is not None and with_base is not None and from_nothing is not None
     if not knows_language(before, from_nothing):
         with_base = before  # it would have to forget first what it knows
