@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import EvaluationConfig, check_given
+from ..config import PLAIN, EvaluationConfig, check_given
 from ..system.commands import command
 from ..system.shown import plural
 from .options import Parser, add_fields, add_model, chosen_model, given_fields, typed_model
@@ -113,7 +113,7 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     from ..data.files import find_files
     from ..data.source import check_text_field, read_corpus
     from ..runs.base import BASE, NO_TEXTS
-    from ..runs.find import load
+    from ..runs.find import find_model, glass_writer, load
     from ..runs.listing import newest_run
 
     files = find_files(tuple(given.files), print_message, config.reading())
@@ -125,5 +125,8 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     given.run = str(newest_run() if given.run is None else chosen_model(given.run))
     if given.run == BASE:
         raise UserError(f"{NO_TEXTS}: what it copies from them cannot be measured")
-    result = load(given.run, config.device).copied(*texts)
+    if texts:  # nothing is sampled
+        result = glass_writer(find_model(given.run), PLAIN).copied(*texts)
+    else:
+        result = load(given.run, config.device).copied()
     return str(result), dataclasses.asdict(result)

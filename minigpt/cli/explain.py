@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, TypeVar
 
 from .. import UserError
+from ..config import PLAIN
 from ..generation.results import Token
 from ..system.commands import command
 from ..system.shown import percent, plural, visible
@@ -33,7 +34,7 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Print the tables, or one JSON record."""
-    from ..runs.find import load
+    from ..runs.find import find_model, glass_writer
 
     is_named = given.named is not None
     if given.text is None and (is_named or not _names_a_model(given.run)):
@@ -44,7 +45,7 @@ def run(given: argparse.Namespace) -> None:
         raise UserError(f'give a text, as in {command("explain")} base "Once upon a time"')
 
     name = str(chosen_model(typed_model(given)))
-    writer = load(name, device="cpu")  # the glass engine explains, not torch
+    writer = glass_writer(find_model(name), PLAIN)  # it explains, and samples nothing
     ids = writer.tokenizer.encode(text)
     place = len(ids) - 1 if given.place is None else given.place
 

@@ -6,7 +6,6 @@ which may be large or gone.
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -68,7 +67,7 @@ def _are_finite(tensors: Tensors) -> bool:
 def _written(found: FoundModel) -> list[NDArray[np.int64]]:
     """Texts that the model writes, as it has learned to and not as it is usually sampled: each a
     batch of token ids ``(1, T)``."""
-    writer = replace(glass_writer(found), usual=PLAIN)
+    writer = glass_writer(found, PLAIN)
     count = min(_TOKENS, found.glass.context_length - 1)
     samples = writer.samples(samples=_TEXTS, max_new_tokens=count, temperature=1, seed=0)
     return [np.array([[writer.first_token(), *sample.token_ids]]) for sample in samples]

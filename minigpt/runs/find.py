@@ -80,9 +80,12 @@ def load(
     return Writer(engine_of(moved), found.tokenizer, **_knowledge(found.config, found.usual))
 
 
-def glass_writer(found: FoundModel) -> Writer:
-    """A writer with the glass engine."""
-    return Writer(found.glass, found.tokenizer, **_knowledge(found.config, found.usual))
+def glass_writer(found: FoundModel, usual: SampleConfig | None = None) -> Writer:
+    """A writer with the glass engine. It is sampled as is `usual`, by default as the model's file
+    says; who does not sample gives PLAIN, and a damaged file does not matter."""
+    if usual is None:
+        usual = found.usual
+    return Writer(found.glass, found.tokenizer, **_knowledge(found.config, usual))
 
 
 def _load_into(

@@ -222,17 +222,24 @@ def test_a_damaged_file_is_named(
 def test_what_does_not_sample_does_without_a_damaged_file(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To evaluate, to compare, to begin with; to resume needs it, and refuses it before the text is
-    read."""
+    """To evaluate, to compare, to explain, to look up a text, to begin with. To resume needs it,
+    and refuses it before the text is read."""
     run = train_tiny()
     (run / GENERATION).write_text("{")
     assert main(["evaluate", str(run), "my.txt"]) == 0
+    assert main(["evaluate", str(run), "my.txt", "--copied"]) == 0
+    assert main(["explain", str(run), "the fox"]) == 0
     assert model_to_begin_with(str(run)).folder == run
     second = train_tiny(out="second", steps=1)
     assert main(["compare", str(run), str(second), "my.txt"]) == 0
 
     Path("my.txt").unlink()
-    for command in (["train", "--resume", f"--out={run}", "--steps=9"], ["export", str(run)]):
+    for command in (
+        ["train", "--resume", f"--out={run}", "--steps=9"],
+        ["export", str(run)],
+        ["page", str(run)],
+        ["evaluate", str(run), "--copied"],
+    ):
         capsys.readouterr()
         assert main(command) == 2
         assert GENERATION in capsys.readouterr().err
