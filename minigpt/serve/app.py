@@ -32,7 +32,7 @@ from ..data.dialogue import MANNER, Dialogue
 from ..data.readers.content import marked_encoding
 from ..data.readers.encoding import FALLBACK
 from ..page.build import build_page
-from ..runs.find import load
+from ..runs.find import glass_writer
 from ..runs.read_model import FoundModel
 from .answers import Answer
 from .batch import GRACE, Job, WritingThread
@@ -61,7 +61,7 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     # written: 100 streams would feel the usual 0.005.
     sys.setswitchinterval(0.0005)
 
-    writer = load(found.folder, device="cpu")
+    writer = glass_writer(found)
     config = with_answerer(config, writer.dialogue)
     writing = WritingThread(writer, config)
     server = make_api_server(writing, make_api_app(writing, found, name, key=key))

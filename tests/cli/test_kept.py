@@ -5,6 +5,7 @@ whose name has an @.
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,6 +50,34 @@ def test_every_command_finds_a_step_by_its_name(place: Path, type_: Type) -> Non
         for step in (0, 2, 8)
     ]
     assert losses == sorted(losses, reverse=True) and losses[0] > losses[2]
+
+
+def test_a_server_of_a_step_writes_as_the_step_does(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("uvicorn", reason="make installs what this test needs")
+    from minigpt.serve import app
+    from minigpt.serve.settings import ServeConfig
+
+    served = []
+
+    class Ended:
+        """A server that ends at once."""
+
+        def __init__(self, writing: Any, _: Any):
+            served.append(writing.writer)
+
+        def run(self, sockets: list[Any]) -> None:
+            for opened in sockets:
+                opened.close()
+
+    monkeypatch.setattr(app, "make_api_server", Ended)
+    monkeypatch.setattr("sys.setswitchinterval", lambda seconds: None)
+    app.serve(find_model("runs/my@0"), "my@0", ServeConfig(port=0))
+    (writer,) = served
+    written = writer.generate("the", seed=1)
+    assert written == minigpt.load("my@0").generate("the", seed=1)
+    assert written != minigpt.load("my").generate("the", seed=1)
 
 
 def test_a_card_names_the_step_and_gives_no_figures_of_other_steps(

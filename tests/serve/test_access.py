@@ -207,7 +207,7 @@ def test_a_port_in_use_is_told_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
     taken: int,
 ) -> None:
-    monkeypatch.setattr(app, "load", lambda *_, **__: 1 / 0)  # not before it is known
+    monkeypatch.setattr(app, "glass_writer", lambda _: 1 / 0)  # not before it is known
     for host in ("127.0.0.1", "localhost"):
         line = told(capsys, tiny_run, "--port", str(taken), "--host", host)
         assert f"cannot listen at {host}, port {taken}: Address already in use" in line
