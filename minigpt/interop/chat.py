@@ -115,6 +115,7 @@ class ChatFormat:
             f"PARAMETER repeat_penalty {usual.repetition_penalty:g}\n"
             f"PARAMETER presence_penalty {usual.presence_penalty:g}\n"
             f"PARAMETER frequency_penalty {usual.frequency_penalty:g}\n"
+            f"PARAMETER repeat_last_n {context_length}\n"  # for penalties; Ollama's own is 64
             f"PARAMETER num_ctx {context_length}\n"
         )
 

@@ -58,7 +58,7 @@ def write_gguf(
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer)
-    _add_sampling(writer, usual)
+    _add_sampling(writer, usual, config.context_length)
     if chat is not None:
         writer.add_chat_template(chat.jinja())
 
@@ -111,9 +111,11 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
         getattr(writer, f"add_{name}")(value)
 
 
-def _add_sampling(writer: Any, usual: SampleConfig) -> None:
+def _add_sampling(writer: Any, usual: SampleConfig, context_length: int) -> None:
     """What llama.cpp takes where its user gives no other value; a file has no place for the
     penalties on repeated passages, presence and frequency (see :func:`sampling_options`)."""
+    # By default its penalties look back at 64 tokens only.
+    writer.add_int32("general.sampling.penalty_last_n", context_length)
     writer.add_float32("general.sampling.temp", usual.temperature)
     writer.add_int32("general.sampling.top_k", usual.top_k or 0)
     writer.add_float32("general.sampling.top_p", usual.top_p or 1.0)

@@ -151,6 +151,7 @@ def test_a_modelfile_has_the_filters_and_penalties_that_ollama_knows() -> None:
     lines = chat.modelfile("model.gguf", 64, usual).splitlines()
     for value in ("min_p 0.1", "presence_penalty 0.5", "frequency_penalty -0.25"):
         assert f"PARAMETER {value}" in lines
+    assert "PARAMETER repeat_last_n 64" in lines  # of all that the model sees
 
 
 def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> None:

@@ -66,8 +66,14 @@ def test_a_file_says_how_it_is_sampled(tmp_path: Path) -> None:
     usual = SampleConfig(temperature=0.7, top_k=9)
     write_gguf(tmp_path / "a.gguf", model.config, weights_of(model), byte_pairs(), "a", usual=usual)
     found = fields(gguf.GGUFReader(tmp_path / "a.gguf"))
-    sampling = {name: found[f"general.sampling.{name}"] for name in ("temp", "top_k", "top_p")}
-    assert sampling == pytest.approx({"temp": 0.7, "top_k": 9, "top_p": 1.0})
+    expected = {
+        "temp": 0.7,
+        "top_k": 9,
+        "top_p": 1.0,
+        "penalty_last_n": model.config.context_length,
+    }
+    sampling = {name: found[f"general.sampling.{name}"] for name in expected}
+    assert sampling == pytest.approx(expected)
 
 
 def test_the_options_name_what_a_file_has_no_place_for() -> None:
