@@ -72,8 +72,9 @@ def settings(page: Any, *names: str) -> list[float]:
 def test_tokens_are_drawn_as_the_run_says_until_something_else_is_chosen(
     open_page: Open, found: FoundModel, tmp_path: Path
 ) -> None:
-    """At temperature 0 or 1 repeated passages are penalised only if somebody has set that."""
+    """At temperature 0 or 1 a penalty acts only if somebody has set it."""
     usual = {"temperature": 0.0, "top_k": 9, "dry_multiplier": 2.0, "dry_allowed_length": 1}
+    usual["repetition_penalty"] = 1.2
     (tmp_path / GENERATION).write_text(json.dumps(usual))
     own = replace(found, folder=tmp_path)
     page = open_page(own, link=f"#prompt={PROMPT}")
@@ -87,13 +88,14 @@ def test_tokens_are_drawn_as_the_run_says_until_something_else_is_chosen(
     assert greedy == writer.generate("the ", max_new_tokens=60, temperature=0) != written
 
     page.evaluate("document.querySelector('#settings').open = true")
-    for temperature, multiplier in ((0.5, 2), (1, 0), (0.7, 2), (0, 0)):
+    penalties = ("dryMultiplier", "repetitionPenalty")
+    for temperature, expected in ((0.5, [2, 1.2]), (1, [0, 1]), (0.7, [2, 1.2]), (0, [0, 1])):
         set_to(page, "temperature", temperature)
-        assert settings(page, "temperature", "dryMultiplier") == [temperature, multiplier]
-        assert page.input_value("#set-dryMultiplier") == str(multiplier)
+        assert settings(page, "temperature", *penalties) == [temperature, *expected]
+        assert [float(page.input_value(f"#set-{name}")) for name in penalties] == expected
     set_to(page, "dryMultiplier", 1.5)
     set_to(page, "temperature", 1)
-    assert settings(page, "temperature", "dryMultiplier") == [1, 1.5]
+    assert settings(page, "temperature", *penalties) == [1, 1.5, 1]
     page.reload()
     until_drawn(page)
     set_to(page, "temperature", 0)

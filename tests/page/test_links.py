@@ -118,11 +118,37 @@ def test_where_the_browser_lets_nothing_be_copied_the_page_says_so(page: Any) ->
     assert "prompt=" in page.evaluate("location.hash")
 
 
-def test_a_link_holds_the_settings(page: Any) -> None:
+def link_of(page: Any) -> str:
+    """The link that the page copies."""
+    page.evaluate("navigator.clipboard.writeText('')")
     page.get_by_role("button", name="Copy link").click()
-    until(page, "document.querySelector('#status').textContent.includes('Copied')")
-    parts = parse_qs(page.evaluate(CLIPBOARD)[1:])
-    assert parts["seed"] == ["7"] and parts["temperature"] == ["0.5"] and parts["off"] == ["1.2"]
+    until(page, f"(await {CLIPBOARD}).startsWith('#')")
+    return str(page.evaluate(CLIPBOARD))
+
+
+def test_a_link_holds_the_settings_that_are_not_the_usual_ones(page: Any) -> None:
+    """It opens with just these, also in a page with others; a penalty that was given is in it."""
+    shown = "minigpt.now().settings"
+    opened = page.evaluate(shown)
+
+    def held() -> dict[str, list[str]]:
+        parts = parse_qs(link_of(page)[1:])
+        return {name: parts[name] for name in opened.keys() & parts.keys()}
+
+    expected = {"temperature": ["0.5"], "seed": ["7"], "maxNewTokens": ["90"]}
+    assert held() == expected and parse_qs(link_of(page)[1:])["off"] == ["1.2"]
+    set_to(page, "topP", 0.9)
+    assert held() == expected | {"topP": ["0.9"]}
+    for name, value in (("temperature", 0.7), ("topP", 1), ("seed", 1), ("maxNewTokens", 200)):
+        set_to(page, name, value)
+    assert held() == {}
+    set_to(page, "dryMultiplier", 2)
+    assert held() == {"dryMultiplier": ["2"]}
+
+    set_to(page, "topP", 0.9)
+    page.evaluate("link => location.hash = link", "#prompt=Once&seed=7&temperature=0.5")
+    until(page, "minigpt.text() === 'Once'")
+    assert page.evaluate(shown) == opened | {"maxNewTokens": 200}
 
 
 def test_in_a_page_of_a_link_the_temperature_decides_on_repeated_passages_as_before(
@@ -132,10 +158,7 @@ def test_in_a_page_of_a_link_the_temperature_decides_on_repeated_passages_as_bef
     multiplier = "minigpt.now().settings.dryMultiplier"
 
     def linked() -> Any:
-        page.evaluate("navigator.clipboard.writeText('')")
-        page.get_by_role("button", name="Copy link").click()
-        until(page, f"(await {CLIPBOARD}).startsWith('#')")
-        return open_page(found, link=page.evaluate(CLIPBOARD))
+        return open_page(found, link=link_of(page))
 
     set_to(page, "seed", 8)
     write(page)

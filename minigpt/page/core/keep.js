@@ -2,7 +2,7 @@
 // the browser's Back, which brings the earlier version.
 
 import { model } from "./client.js";
-import { emptyText, onChange, state } from "./state.js";
+import { emptyText, give, onChange, state } from "./state.js";
 import { lookAt } from "./writing.js";
 
 const KEPT = "minigpt-page";
@@ -52,8 +52,8 @@ function unpacked(saved, before = emptyText()) {
 
 /** Keep all of it for a reload of this address; if that is too much, the version on view alone. */
 export function keep() {
-  const { question, view, chosen, focus, settings, passagesAreSet, look, asker, answerer } = state;
-  const seen = { question, view, chosen, focus, settings, passagesAreSet, look, asker, answerer };
+  const { question, view, chosen, focus, given, look, asker, answerer } = state;
+  const seen = { question, view, chosen, focus, given, look, asker, answerer };
   const shown = { ...seen, off: [...state.off], text: state.text.number };
   const about = { ...shown, address: location.href, model: model.title };
   const numbers = (texts) => texts.map(({ number }) => number);
@@ -84,10 +84,10 @@ export function bringBack() {
     const texts = [];
     for (const text of saved.texts) texts.push(unpacked(text, texts.at(-1)));
     const numbered = (number) => texts.find((text) => text.number === number);
-    const { question, view, focus, settings, passagesAreSet, chosen, look, asker, answerer } = saved;
+    const { question, view, focus, given, chosen, look, asker, answerer } = saved;
     const text = numbered(saved.text);
-    Object.assign(state, { question, view, focus, chosen, passagesAreSet, look, asker, answerer, texts, text });
-    Object.assign(state.settings, settings);
+    Object.assign(state, { question, view, focus, chosen, look, asker, answerer, texts, text });
+    give(given);
     state.off = new Set(saved.off);
     state.past = saved.past.map(numbered);
     state.future = saved.future.map(numbered);

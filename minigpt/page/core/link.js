@@ -5,14 +5,15 @@ import { string } from "../../web/strings.js";
 import { windowsOf } from "../model/window.js";
 import { dialogue, model, tokenizer } from "./client.js";
 import { ofRuns, runsOf } from "./keep.js";
-import { SETTINGS, setTogether, withoutUnset } from "./settings.js";
+import { SETTINGS, setOne } from "./settings.js";
 import { edited, onSheet, sheetText } from "./sheet_tokens.js";
-import { changed, emptyText, state } from "./state.js";
+import { changed, emptyText, give, OF_PASSAGES, settingsWith, state } from "./state.js";
 import { begin } from "./versions.js";
 import { shownText } from "./writing.js";
 
 const LONGEST_LINK = 16_000; // characters: mail programs and chats cut longer ones
 const OF_TALK = ["look", "asker", "answerer"];
+const PENALTIES = ["repetitionPenalty", ...OF_PASSAGES];
 const BASE = 36; // of token ids in a link
 
 function tell(name) {
@@ -43,9 +44,10 @@ export async function copyLink() {
   return tell("link.refused");
 }
 
-/** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, settings. */
+/** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, and the
+ * settings that somebody has given. */
 function link() {
-  const { text, chosen, question, view, focus, off, settings, passagesAreSet } = state;
+  const { text, chosen, question, view, focus, off, settings } = state;
   const shown = sheetText(text);
   const parts = new URLSearchParams({ prompt: shown });
 
@@ -68,17 +70,25 @@ function link() {
   parts.set("view", view);
   parts.set("head", `${focus.layer}.${focus.head}`);
   if (off.size) parts.set("off", [...off].join(" "));
-  const given = withoutUnset(settings, passagesAreSet);
-  for (const name of Object.keys(given)) parts.set(name, given[name]);
+  for (const name of Object.keys(state.given).filter(isToBeSaid)) parts.set(name, settings[name]);
   for (const name of OF_TALK) if (dialogue && state[name] !== null) parts.set(name, state[name]);
   return `#${parts}`;
+}
+
+/** Whether a setting that was given would be another if it were not. A penalty that was given stays as it is, whatever
+ * temperature is chosen then: a link always says it. */
+function isToBeSaid(name) {
+  const { [name]: _, ...others } = state.given;
+  const without = settingsWith(others);
+  const isOther = (setting) => without[setting] !== state.settings[setting];
+  return PENALTIES.includes(name) || Object.keys(without).some(isOther);
 }
 
 /** Show what the page's link says; false if there is none. What it says wrongly is left out. */
 export function readLink() {
   const parts = new URLSearchParams(location.hash.slice(1));
-  const names = Object.keys(SETTINGS).filter((name) => parts.has(name));
-  setTogether(Object.fromEntries(names.map((name) => [name, Number(parts.get(name))])));
+  if (parts.has("prompt")) give({}); // such a link says all settings that are not the usual ones
+  for (const name of Object.keys(SETTINGS)) if (parts.has(name)) setOne(name, Number(parts.get(name)));
   if (dialogue) readTalk(parts);
   if (!parts.has("prompt")) return false;
 

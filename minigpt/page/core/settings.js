@@ -3,7 +3,7 @@
 import { byId, fill, h } from "../../web/dom.js";
 import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
-import { changed, drawWith, OF_PASSAGES, state } from "./state.js";
+import { changed, give, state } from "./state.js";
 
 /** name: [smallest, largest, step] */
 export const SETTINGS = {
@@ -42,7 +42,7 @@ function makeSetting(name) {
   const input = h("input", { type, id, min, max, step, "aria-describedby": note.id });
   input.addEventListener("input", () => {
     const typed = Number(input.value);
-    if (input.value !== "") set(name, typed);
+    if (input.value !== "") setOne(name, typed);
     tellLimits(name, note, typed);
     changed();
   });
@@ -66,40 +66,14 @@ function tellLimits(name, note, value) {
   else fill(note, string(`settings.${name}Help`));
 }
 
-/** Set a value if it is in range; otherwise the nearest that is. With the temperature the penalty on repeated passages goes
- * on or off, until somebody sets that. */
-function set(name, value) {
+/** Set a value if it is in range; otherwise the nearest that is. */
+export function setOne(name, value) {
   const [min, max, step] = SETTINGS[name];
   if (!Number.isFinite(value)) return;
 
   const chosen = name === "seed" ? seedFrom(value) : value;
   const whole = step === 1 ? Math.round(chosen) : chosen;
-  const { settings } = state;
-  settings[name] = Math.min(max, Math.max(min, whole));
-
-  if (OF_PASSAGES.includes(name)) state.passagesAreSet = true;
-  if (name === "temperature" && !state.passagesAreSet) {
-    settings.dryMultiplier = drawWith({ temperature: settings.temperature }).dryMultiplier;
-  }
-}
-
-/** The settings that somebody has chosen or would leave as they are: without those of repeated passages, if the
- * temperature decides on them. */
-export function withoutUnset(settings, passagesAreSet) {
-  const names = Object.keys(settings).filter((name) => passagesAreSet || !OF_PASSAGES.includes(name));
-  return Object.fromEntries(names.map((name) => [name, settings[name]]));
-}
-
-/** Set several values together. If the temperature is one of them and nothing is said of repeated passages, it decides
- * on these again. */
-export function setTogether(given) {
-  const isOfPassages = OF_PASSAGES.some((name) => name in given);
-  if (!isOfPassages && "temperature" in given) {
-    state.passagesAreSet = false;
-    const usual = drawWith();
-    for (const name of OF_PASSAGES) state.settings[name] = usual[name];
-  }
-  for (const name of Object.keys(given)) set(name, given[name]);
+  give({ ...state.given, [name]: Math.min(max, Math.max(min, whole)) });
 }
 
 /** A seed, or another one each time for the number that means any. */

@@ -8,18 +8,26 @@ import { dialogue, model } from "./client.js";
 export const OF_PASSAGES = ["dryMultiplier", "dryBase", "dryAllowedLength"];
 
 /** How tokens are drawn: as is usual with the model, but for what is given. Whoever gives the temperature 0 or 1 asks for
- * the likeliest tokens, or for the model's own chances: nothing is penalised then, as in SampleConfig.with_given. */
+ * the likeliest tokens, or for the model's own chances: no penalty acts then that is not given, as in
+ * SampleConfig.with_given. */
 export function drawWith(given = {}) {
   const settings = { ...model.usual, ...given };
-  const asksForModel = given.temperature === 0 || given.temperature === 1;
-  if (asksForModel && !OF_PASSAGES.some((name) => name in given)) settings.dryMultiplier = 0;
+  if (given.temperature !== 0 && given.temperature !== 1) return settings;
+
+  if (!("repetitionPenalty" in given)) settings.repetitionPenalty = 1;
+  if (!OF_PASSAGES.some((name) => name in given)) settings.dryMultiplier = 0;
   return settings;
+}
+
+/** All settings of a page in which somebody has given these. */
+export function settingsWith(given = {}) {
+  return { seed: 1, maxNewTokens: 200, ...drawWith(given) };
 }
 
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, nextStart: number?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
- * model saw when it predicted it, and the {settings, passagesAreSet, off} it was drawn with (null: not drawn). The first `hidden` tokens
+ * model saw when it predicted it, and the {settings, given, off} it was drawn with (null: not drawn). The first `hidden` tokens
  * are an empty beginning. `nextStart` is the first token that the model sees when it predicts the next one, if that was
  * decided (null: the usual one). The tokens from `begun` on were written at once. */
 
@@ -39,8 +47,8 @@ export const state = {
   look: dialogue ? "talk" : "sheet", // how the text is shown: as the turns of a talk or on the sheet
   asker: null, // in the talk, as whom one speaks; null: the other one
   answerer: null, // and who answers; null: whoever usually does
-  settings: { ...drawWith(), seed: 1, maxNewTokens: 200 },
-  passagesAreSet: false, // whether somebody has set how repeated passages are penalised; else the temperature decides
+  settings: settingsWith(),
+  given: {}, // the settings that somebody has given; the others follow from these, see `give`
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   tints: null, // how much the tokens of the text are looked at, if a view shows that: index -> 0 to 1
   busy: false, // whether a text is being written
@@ -50,6 +58,12 @@ export const state = {
   speed: "",
   problem: "",
 };
+
+/** Let these be all the settings that somebody has given. */
+export function give(given) {
+  state.given = given;
+  Object.assign(state.settings, settingsWith(given));
+}
 
 const drawings = [];
 let isDue = false;

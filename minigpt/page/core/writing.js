@@ -6,7 +6,7 @@ import { number } from "../../web/units.js";
 import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
 import { SETTINGS, seedFrom } from "./settings.js";
 import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./sheet_tokens.js";
-import { changed, drawWith, headsOff, offKey, onChange, state } from "./state.js";
+import { changed, drawWith, give, headsOff, offKey, onChange, state } from "./state.js";
 import { turnGoingOn } from "./turns.js";
 import { addTyped, addVersion, redo, replaceVersion, takeAway, undo, visit } from "./versions.js";
 
@@ -46,7 +46,7 @@ export async function write(options = {}) {
   text.begun = text.ids.length;
   addVersion(text);
 
-  const draw = { settings: { ...state.settings }, passagesAreSet: state.passagesAreSet, off: headsOff() };
+  const draw = { settings: { ...state.settings }, given: state.given, off: headsOff() };
   Object.assign(state, { busy: true, writing: text, status: string("writing.now"), problem: "", speed: "" });
   const isEnd = token === tokenizer.end;
   const turnFrom = isTurn ? turnGoingOn(text) : null;
@@ -156,7 +156,7 @@ export function again() {
   if (lastWritten() === null) return undefined;
 
   const [, largestSeed] = SETTINGS.seed;
-  state.settings.seed = (state.settings.seed + 1) % (largestSeed + 1);
+  give({ ...state.given, seed: (state.settings.seed + 1) % (largestSeed + 1) });
   return rewrite();
 }
 

@@ -6,8 +6,7 @@ import { say, string } from "../../web/strings.js";
 import { number } from "../../web/units.js";
 import { chance, entropy, fact, largest, largestFirst, probabilities } from "../basics/numbers.js";
 import { ask, marked } from "../core/client.js";
-import { setTogether, withoutUnset } from "../core/settings.js";
-import { changed, drawWith, headsOff, offKey, state, subject } from "../core/state.js";
+import { changed, drawWith, give, headsOff, offKey, state, subject } from "../core/state.js";
 import { branch, tokenName } from "../core/writing.js";
 import { dieNumber, filtered, isThrownAt } from "../model/sampler.js";
 import { bar, barHeads, rowName } from "./bars.js";
@@ -121,8 +120,8 @@ function howDrawn({ isThrown, die, falls }, { place, token }) {
   const values = others.map((name) => `${string(`settings.${name}`).toLowerCase()} ${drawing.settings[name]}`);
   if (!isSameModel) values.push(string("draw.otherHeads"));
   const take = () => {
-    const drawnWith = Object.fromEntries(OF_A_DRAW.map((name) => [name, drawing.settings[name]]));
-    setTogether(withoutUnset(drawnWith, drawing.passagesAreSet));
+    const { maxNewTokens } = state.settings; // which is none of a draw
+    give({ ...drawing.given, maxNewTokens });
     state.off = new Set(drawing.off);
     changed();
   };
