@@ -1,6 +1,6 @@
 """The pictures of README and docs/page.md: screenshots of a run's page in Chromium.
 
-python benchmarks/pictures.py     `make .venv/page` installs what it needs
+python benchmarks/pictures.py     `make chromium .venv/dev` installs what it needs
 
 It writes docs/page-light.png (why a word was written) and docs/page-dark.png (attention). Take them
 again when the page changes; the run is the one that `benchmarks/results.py --measure plays` leaves.

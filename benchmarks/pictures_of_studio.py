@@ -1,6 +1,6 @@
 """The pictures of docs/studio.md: screenshots of the studio in Chromium.
 
-python benchmarks/pictures_of_studio.py     `make .venv/page` installs what it needs
+python benchmarks/pictures_of_studio.py     `make chromium .venv/dev` installs what it needs
 
 It opens the studio in an empty folder, drops the fables, lets it learn for two minutes, and writes
 docs/studio-dial.png, docs/studio-learning.png and docs/studio-done.png. Take them again when the
