@@ -6,7 +6,7 @@ import { number } from "../../web/units.js";
 import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
 import { SETTINGS, seedFrom } from "./settings.js";
 import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./sheet_tokens.js";
-import { changed, drawWith, give, headsOff, offKey, onChange, state } from "./state.js";
+import { changed, give, headsOff, offKey, onChange, settingsWith, state } from "./state.js";
 import { turnGoingOn } from "./turns.js";
 import { addTyped, addVersion, redo, replaceVersion, takeAway, undo, visit } from "./versions.js";
 
@@ -237,10 +237,11 @@ async function readText(text, key) {
   changed();
 }
 
-/** A prompt and what the model writes after it, for scripts: what is on view is not touched, and writing goes on. */
+/** A prompt and what the model writes after it, for scripts: with the settings of a page at its start, but for those that
+ * are given. What is on view is not touched, and writing goes on. */
 export async function generate(prompt, { off = [], ...options } = {}) {
   await ready;
-  const settings = { ...state.settings, ...drawWith(options) };
+  const settings = settingsWith(options);
   settings.seed = seedFrom(settings.seed);
   const written = await ask("generate", prompt, settings.maxNewTokens, settings, off);
   return prompt + tokenizer.decode(written);
