@@ -162,28 +162,21 @@ def _say_reading(settings: Settings) -> None:
 def _read_text(
     settings: Settings, *, is_for_run: bool = False, journal: "Journal | None" = None
 ) -> "Source":
-    """Read the text and refuse one that is too short, before torch is loaded, which takes seconds.
-    What is found is printed; the journal tells how much has been read."""
-    from ..data.source import check_short_text, find_source
-    from ..recipe import told_at_start
+    """Read the text before torch is loaded, which takes seconds; the journal tells how much of it
+    has been read."""
+    from ..recipe.reading import read_text
     from ..tokenizer import tiktoken_tokenizer
     from ..training.messages import say_meanwhile
 
-    config = settings.text
-    if config.tokenizer not in ("bpe", "char"):  # it has to be there
-        tiktoken_tokenizer(config.tokenizer)
+    tokenizer = settings.text.tokenizer
+    if tokenizer not in ("bpe", "char"):  # it has to be there
+        tiktoken_tokenizer(tokenizer)
 
     def tell_share(_: Path, share: float) -> None:
         if journal is not None:
             journal.tell("reading", share=round(share, 3))
 
-    source = find_source(config, print_message, tell_share)
-    if config.init is None:  # else the model is read first, and brings its tokenizer
-        check_short_text(source, config, settings.fixed("context_length"))
-
-    told_at_start.say_text(source)
-    if is_for_run:
-        told_at_start.say_unfinished(config, source)
+    source = read_text(settings, is_for_run=is_for_run, tell_share=tell_share)
     say_meanwhile("loading torch ...")
     return source
 

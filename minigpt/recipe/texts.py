@@ -17,15 +17,15 @@ from ..config import Settings, TextConfig, TrainConfig, check_fields
 from ..data import token_cache
 from ..data.batches import Dataset
 from ..data.readers.document import STANDARD_INPUT, title
-from ..data.source import Source, check_short_text, find_source
+from ..data.source import Source, check_short_text
 from ..data.temporary import LONGEST_NAME, spooled
 from ..runs.begin import check_free
 from ..runs.listing import free_name
 from ..tokenizer import Tokenizer, TokenizerLike, as_tokenizer
 from ..training import distributed
 from ..training.messages import ToldBar, say
-from . import told_at_start
 from .beginning import Beginning, beginning_of
+from .reading import read_text
 from .rules import vocabulary_of_words
 
 _LONGEST_CONTEXT = 512  # tokens, that is planned
@@ -72,16 +72,13 @@ def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: An
 def read_source(beginning: Beginning, source: Source | None = None) -> Source:
     """The text of a run, read once unless it has been; what is too short is refused."""
     settings = beginning.settings
-    text = settings.text
-    if distributed.world_size() > 1 and STANDARD_INPUT in (*text.files, *text.validation):
+    config = settings.text
+    if distributed.world_size() > 1 and STANDARD_INPUT in (*config.files, *config.validation):
         raise UserError("several processes cannot share standard input; write it to a file first")
 
-    is_new = source is None
-    source = source or find_source(text, say)
-    check_short_text(source, text, settings.fixed("context_length"), beginning.tokenizer)
-    if is_new:
-        told_at_start.say_text(source)
-        told_at_start.say_unfinished(text, source)
+    if source is None:
+        return read_text(settings, beginning.tokenizer)
+    check_short_text(source, config, settings.fixed("context_length"), beginning.tokenizer)
     return source
 
 

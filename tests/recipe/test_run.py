@@ -381,8 +381,7 @@ def test_the_minutes_begin_with_the_command_and_not_with_the_training(
         started.append(keywords["started"])
         raise UserError("enough")
 
-    monkeypatch.setattr("minigpt.data.source.find_source", read_and_note)
-    monkeypatch.setattr("minigpt.recipe.texts.find_source", read_and_note)
+    monkeypatch.setattr("minigpt.recipe.reading.find_source", read_and_note)
     monkeypatch.setattr("minigpt.recipe.run.make_trainer", note_and_end)
     before = time.monotonic()
     with pytest.raises(UserError, match="enough"):
