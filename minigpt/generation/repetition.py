@@ -8,6 +8,7 @@ a character: a name of several tokens is written to its end.
 """
 
 import contextlib
+import functools
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -115,6 +116,7 @@ class Passages:
         return logits - penalty
 
 
+@functools.lru_cache(maxsize=4)  # a training asks again for each text that it shows
 def boundaries_of(tokenizer: Tokenizer) -> Boundaries:
     """What its tokens are. A passage ends with a line end, a quotation mark or a colon, between
     documents, between the turns of a conversation and, where words have a token with the space

@@ -3,8 +3,9 @@ whether a network is exactly a `GPT`, for which alone the glass engine stands in
 """
 
 import functools
+from collections.abc import Mapping
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from ..system.networks import (
     evaluating,
     is_wrapper,
     named_parameters,
-    plain_name,
+    plain_names,
     tensors_of,
     unwrapped,
 )
@@ -99,6 +100,11 @@ def glass_of(model: nn.Module) -> NumpyGPT:
     else."""
     if (name := network_name(model)) != GPT_NAME:
         raise UserError(f"the glass engine computes minigpt's own GPT only, not this one: {name}")
+    return _copy_of(model)
+
+
+def _copy_of(model: nn.Module) -> NumpyGPT:
+    """The glass engine for what is exactly a `GPT`."""
     config: Any = unwrapped(model).config
     weights = {name: array.copy() for name, array in weights_of(model).items()}
     return NumpyGPT(config, weights)
@@ -119,7 +125,7 @@ def engine_of(model: nn.Module, context_length: int | None = None) -> NumpyGPT |
     weight = next(model.parameters())
     is_usual = weight.device.type == "cpu" and weight.dtype == torch.float32
     if is_usual and _is_exactly_gpt(model):
-        return glass_of(model)
+        return _copy_of(model)
     return TorchGPT(model, context_length)
 
 
@@ -161,9 +167,6 @@ def without_weights(config: GPTConfig) -> GPT:
     return model
 
 
-_usual = functools.lru_cache(maxsize=4)(without_weights)  # called again and again, for few configs
-
-
 def network_name(model: nn.Module) -> str:
     """What to call a network: "GPT" if, in evaluation, it computes what a GPT of its config does;
     else its class, or "GPT with ...", the part that was replaced or changed.
@@ -178,52 +181,73 @@ def network_name(model: nn.Module) -> str:
     if type(gpt) is not GPT:
         name = type(gpt).__name__
         return name if name != GPT_NAME else "GPT of another package"
-    if (found := _difference(gpt, _usual(gpt.config))) is not None:
+    if (found := _difference(gpt, _usual_parts(gpt.config))) is not None:
         return f"GPT {found}"
 
     shapes = {name: parameter.shape for name, parameter in named_parameters(gpt)}
     return GPT_NAME if shapes == dict(named_shapes(gpt.config)) else "GPT with other weights"
 
 
-def _difference(network: nn.Module, usual: nn.Module) -> str | None:
+class _Part(NamedTuple):
+    """What counts of a part of a network, its weights apart."""
+
+    kind: type[nn.Module]
+    methods: set[str]
+    settings: dict[str, Any]
+    buffers: dict[str, Tensor]
+
+
+@functools.lru_cache(maxsize=4)  # asked for again and again, of few configs
+def _usual_parts(config: GPTConfig) -> dict[str, _Part]:
+    """The parts of a new GPT by their names."""
+    found = dict[str, _Part]()
+    for path, part in without_weights(config).named_modules():
+        kind = type(part)
+        methods = {name for name in dir(kind) if callable(getattr(kind, name))}
+        settings = dict[str, Any]()
+        if not isinstance(part, nn.Dropout):
+            for name, value in vars(part).items():
+                if isinstance(value, _PLAIN) and name not in _NOT_SETTINGS and name[0] != "_":
+                    settings[name] = value
+        found[path] = _Part(kind, methods, settings, dict(part.named_buffers(recurse=False)))
+    return found
+
+
+def _difference(network: nn.Module, usual: Mapping[str, _Part]) -> str | None:
     """What a network has otherwise than the usual one of its class, part by part, so that it
     computes something else in evaluation, its weights apart: "with Square as blocks.1", say. None
     if there is nothing."""
-    expected = dict(usual.named_modules())
-    found = {
-        plain_name(network, path): part
-        for path, part in network.named_modules()
-        if not is_wrapper(part)
-    }
+    plain = plain_names(network)
+    found = {plain(path): part for path, part in network.named_modules() if not is_wrapper(part)}
     for path, part in found.items():
-        other = expected.get(path)
-        is_other_dropout = isinstance(other, nn.Dropout) and type(part) in _DROPOUTS
-        if other is None or (type(part) is not type(other) and not is_other_dropout):
-            return f"with {type(part).__name__} as {path}"
+        other = usual.get(path)
+        kind = type(part)
+        if other is None:
+            return f"with {kind.__name__} as {path}"
+        is_other_dropout = issubclass(other.kind, nn.Dropout) and kind in _DROPOUTS
+        if kind is not other.kind and not is_other_dropout:
+            return f"with {kind.__name__} as {path}"
         if not _computes_alike(part, other):
             return f"with a changed {path or 'forward'}"
 
-    missing = expected.keys() - found.keys()
+    missing = usual.keys() - found.keys()
     return f"without {min(missing)}" if missing else None
 
 
-def _computes_alike(part: nn.Module, usual: nn.Module) -> bool:
+def _computes_alike(part: nn.Module, usual: _Part) -> bool:
     """Whether a part of the usual class has its methods, settings and buffers, saved or not, and so
     computes the same in evaluation, the weights apart."""
-    own_methods = [name for name in vars(part) if callable(getattr(type(part), name, None))]
-    if own_methods:  # replaced in this one object
+    own = vars(part)
+    if not usual.methods.isdisjoint(own):  # one is replaced in this one object
         return False
 
     nothing = object()
-    for name, value in vars(usual).items():
-        is_setting = isinstance(value, _PLAIN) and name not in _NOT_SETTINGS and name[0] != "_"
-        counts = is_setting and not isinstance(usual, nn.Dropout)
-        if counts and vars(part).get(name, nothing) != value:
-            return False
+    if any(own.get(name, nothing) != value for name, value in usual.settings.items()):
+        return False
 
     # In the type of the part's buffers, and not on the device "meta", where there are no values.
     buffers = dict(part.named_buffers(recurse=False))
-    expected = dict(usual.named_buffers(recurse=False))
+    expected = usual.buffers
     return buffers.keys() == expected.keys() and all(
         buffer.is_meta or torch.equal(buffer.cpu(), expected[name].to(buffer.dtype))
         for name, buffer in buffers.items()

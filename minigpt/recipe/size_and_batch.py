@@ -62,24 +62,22 @@ def choose_draft(
 ) -> Draft:
     """The draft with the largest model for which both the time and the text suffice. `longest` is
     the context of the model that a training begins with."""
-    drafts: list[Draft] = []
+    chosen: Draft | None = None
     problems: list[UserError] = []
+    why = ", the largest that is planned"
     for size in rules.SIZES:
         try:
-            drafts.append(draft_of_size(size, text, machine, settings, longest))
+            draft = draft_of_size(size, text, machine, settings, longest)
         except UserError as problem:  # heads, say, that do not divide this width
             problems.append(problem)
-    if not drafts:
-        raise problems[0]
-
-    chosen = drafts[0]
-    why = ", the largest that is planned"
-    for larger in drafts[1:]:
-        why_not = _why_not(larger, chosen, text, settings)
+            continue
+        why_not = None if chosen is None else _why_not(draft, chosen, text, settings)
         if why_not is not None:
             why = why_not
             break
-        chosen = larger
+        chosen = draft
+    if chosen is None:
+        raise problems[0]
 
     shape = {"emb_dim": chosen.model.emb_dim, "num_layers": chosen.model.num_layers}
     planned = {name: value for name, value in shape.items() if settings.is_open(name)}

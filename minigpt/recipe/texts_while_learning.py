@@ -12,6 +12,7 @@ from .. import UserError
 from ..config import GPT_NAME, PLAIN, SampleConfig
 from ..data.batches import Dataset
 from ..generation.beginnings import first_words
+from ..generation.numpy_gpt import NumpyGPT
 from ..generation.torch_gpt import network_name
 from ..generation.writer import Writer
 from ..measure.copied import writer_of
@@ -134,7 +135,9 @@ class Samples:
 
 def _looks(trainer: Training, writer: Writer, prompt: str) -> dict[str, Any]:
     """How much each head attends to each token of a prompt, from the last one."""
-    if network_name(trainer.model) != GPT_NAME or not prompt:
+    # The glass engine, if it writes, is that of a GPT.
+    is_gpt = isinstance(writer.engine, NumpyGPT) or network_name(trainer.model) == GPT_NAME
+    if not is_gpt or not prompt:
         return {"tokens": None, "looks": None}
 
     tokenizer = writer.tokenizer

@@ -6,10 +6,13 @@ parallelism, which only compute what the network in them computes.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from torch import Tensor, nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+_PARALLEL = (DataParallel, DistributedDataParallel)
 
 # Wrappers and names
 
@@ -25,7 +28,7 @@ def is_wrapper(part: object) -> bool:
     """Whether a part is a wrapper: it only computes what the network in it computes."""
     # By its attribute: to import the class that torch.compile makes takes a second.
     is_compiled = "_orig_mod" in getattr(part, "_modules", ())
-    return is_compiled or isinstance(part, DistributedDataParallel | DataParallel)
+    return is_compiled or isinstance(part, _PARALLEL)
 
 
 def plain_name(model: nn.Module, name: str) -> str:
@@ -40,21 +43,31 @@ def plain_name(model: nn.Module, name: str) -> str:
     return ".".join(kept)
 
 
+def plain_names(model: nn.Module) -> Callable[[str], str]:
+    """What turns a name in a network into its plain name."""
+    # Most networks have no wrapper, so that no name need be looked at.
+    if any(map(is_wrapper, model.modules())):
+        return partial(plain_name, model)
+    return str
+
+
 def named_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     """The parameters of any network, each once, by their plain names."""
+    plain = plain_names(model)
     for name, parameter in model.named_parameters():
-        yield plain_name(model, name), parameter
+        yield plain(name), parameter
 
 
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:
     """The parameters and saved buffers of any network by their plain names. A tensor with several
     names, such as a tied head, comes once, by the first of them."""
+    plain = plain_names(model)
     tensors = dict[str, Tensor]()
     seen = set[int]()
     for name, tensor in model.state_dict(keep_vars=True).items():
         if isinstance(tensor, Tensor) and id(tensor) not in seen:
             seen.add(id(tensor))
-            tensors[plain_name(model, name)] = tensor.detach()
+            tensors[plain(name)] = tensor.detach()
     return tensors
 
 
