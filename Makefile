@@ -81,14 +81,16 @@ demo: .venv/ready
 pytest := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # mypy runs beside the tests, and says after them what it found. No short test looks at a log, which
-# pytest would set up anew for each.
+# pytest would set up anew for each. Files in which all tests have a mark are not read.
 test: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
 	@$(BIN)/mypy >.venv/mypy.log 2>&1 & mypy=$$!; \
 	trap 'kill $$mypy' INT TERM; \
-	$(pytest) --dist worksteal -p no:logging; tests=$$?; \
+	$(pytest) --dist worksteal -p no:logging $$(grep -rlE --include='*.py' \
+		'^pytestmark = .*mark\.($(subst $(space),|,$(KINDS) wheel page studio))\b' tests | \
+		sed 's/^/--ignore=/'); tests=$$?; \
 	wait $$mypy; types=$$?; \
 	cat .venv/mypy.log; \
 	exit $$((tests + types))

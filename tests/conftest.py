@@ -1,5 +1,6 @@
 """What several test files share: a text to train on, and a tiny run trained on it."""
 
+import gc
 import getpass
 import os
 import random
@@ -76,6 +77,12 @@ def move_into(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
     (folder / "my.txt").write_text(some_text())
     return folder
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported is there to the end: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

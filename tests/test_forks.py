@@ -12,7 +12,7 @@ from .conftest import unix_only
 from .forks import Forks
 from .patience import PATIENCE
 
-pytestmark = unix_only
+pytestmark = [pytest.mark.long, unix_only]  # loads torch anew
 PIPE = subprocess.PIPE
 
 

@@ -52,6 +52,7 @@ def test_train_says_what_it_does_and_prints_the_result_alone(workplace: Path) ->
     assert rows[-1]["step"] == 8
 
 
+@pytest.mark.long  # reads all of them
 def test_the_plays_are_found_from_any_folder(workplace: Path, type_: Type) -> None:
     status, out, err = type_("train", *TINY_OPTIONS, "--steps=1", "--max-characters=9999")
     assert status == 0 and out.startswith("runs/plays: "), err

@@ -380,7 +380,7 @@ def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> N
 def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
     workplace: Path,
 ) -> None:
-    run = minigpt.train("my.txt", emb_dim=64, num_layers=1, steps=60)
+    run = minigpt.train("my.txt", emb_dim=64, num_layers=1, steps=60, num_evals=1)
     plan = json.loads((run / PLAN).read_text())
     config = read_config(run)
     assert plan["tokens"] < 700 and config.gpt.context_length == 32

@@ -12,12 +12,25 @@ from minigpt import UserError
 from minigpt.recipe.resume import continued_config, expected_of_run
 from minigpt.runs.folder import CONFIG, PLAN, read_config
 from minigpt.training.checkpoint import read_state
-from tests.conftest import train_tiny
+from tests.conftest import move_into, train_tiny
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of which a loss was expected."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = move_into(tmp_path_factory.mktemp("trained"), patch)
+        patch.setattr("minigpt.recipe.plan.is_like_those_tried", lambda *_: True)
+        return folder / train_tiny(steps=30, num_evals=3)
 
 
 @pytest.fixture
-def run(workplace: Path, known_kind: None) -> Path:
-    return train_tiny(steps=30, num_evals=3)
+def run(trained: Path, known_kind: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That run, to be read only, in the folder of its text."""
+    folder = trained.parents[1]
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
+    return trained
 
 
 def _expected(run: Path, **training: Any) -> float:

@@ -599,7 +599,7 @@ def test_random_weights_are_no_end_of_a_line(workplace: Path) -> None:
 
 
 def test_a_lesson_can_begin_with_a_run(tiny_run: Path, workplace: Path) -> None:
-    run = minigpt.train("my.txt", lesson=True, init=str(tiny_run), minutes=0.15)
+    run = minigpt.train("my.txt", lesson=True, init=str(tiny_run), minutes=0.143)
     config = read_config(run)
     assert config.text.init == str(tiny_run) and config.training.lesson
     assert config.training.num_workers == 1

@@ -3,6 +3,7 @@ it, and who reads that.
 """
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,12 @@ def test_a_text_in_capitals_is_counted_as_in_small_letters() -> None:
 # In a run
 
 
+@pytest.fixture
+def run(tiny_run: Path, workplace: Path) -> Path:
+    """A run of my.txt, to be changed."""
+    return Path(shutil.copytree(tiny_run, "runs/my"))
+
+
 @pytest.mark.parametrize("tokenizer", ["bpe", "char"])
 def test_a_run_keeps_how_it_is_sampled_and_a_resumed_one_the_same(
     workplace: Path, capsys: pytest.CaptureFixture[str], tokenizer: str
@@ -106,10 +113,9 @@ def test_a_run_keeps_how_it_is_sampled_and_a_resumed_one_the_same(
 
 
 def test_a_text_is_written_as_the_run_says_unless_something_else_is_given(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From Python, by the command, as records, in a talk, and by its samples while training."""
-    run = train_tiny()
     usual = {"temperature": 0.6, "dry_multiplier": 2.0, "dry_allowed_length": 1, "top_k": 9}
     (run / GENERATION).write_text(json.dumps(usual))
     writer = minigpt.load(run)
@@ -208,10 +214,8 @@ def test_a_temperature_that_is_typed_in_a_session_counts_as_given(tiny_run: Path
     ],
 )
 def test_a_damaged_file_is_named(
-    workplace: Path, capsys: pytest.CaptureFixture[str], content: str, problem: str
+    run: Path, capsys: pytest.CaptureFixture[str], content: str, problem: str
 ) -> None:
-    run = train_tiny()
-    capsys.readouterr()
     (run / GENERATION).write_text(content)
     assert main(["generate", "the", f"--run={run}"]) == 2
     said = capsys.readouterr().err
@@ -220,11 +224,10 @@ def test_a_damaged_file_is_named(
 
 
 def test_what_does_not_sample_does_without_a_damaged_file(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """To evaluate, to compare, to explain, to look up a text, to begin with. To resume needs it,
     and refuses it before the text is read."""
-    run = train_tiny()
     (run / GENERATION).write_text("{")
     assert main(["evaluate", str(run), "my.txt"]) == 0
     assert main(["evaluate", str(run), "my.txt", "--copied"]) == 0
@@ -235,7 +238,7 @@ def test_what_does_not_sample_does_without_a_damaged_file(
 
     Path("my.txt").unlink()
     for command in (
-        ["train", "--resume", f"--out={run}", "--steps=9"],
+        ["train", "--resume", f"--out={run}", "--steps=31"],
         ["export", str(run)],
         ["page", str(run)],
         ["evaluate", str(run), "--copied"],
@@ -246,8 +249,7 @@ def test_what_does_not_sample_does_without_a_damaged_file(
     assert not Path("exports").exists()
 
 
-def test_a_run_without_the_file_has_the_plain_defaults(workplace: Path) -> None:
-    run = train_tiny()
+def test_a_run_without_the_file_has_the_plain_defaults(run: Path) -> None:
     (run / GENERATION).unlink()
     assert minigpt.load(run).usual == SampleConfig()
 

@@ -129,7 +129,7 @@ any_request = given(
 
 
 @any_request
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_request_is_answered(local: Local, path: str, body: Any, leaves: bool) -> None:
     assert_answered(local, path, body, leaves)
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +58,25 @@ def tokens(length: int) -> np.ndarray:
 def assert_predicted_one_by_one(
     result: Evaluation, model: GPT, text: np.ndarray, stride: int = CONTEXT
 ) -> None:
-    """In windows of the context length, each `stride` tokens after the one before, a token at a
-    time, in the first window that holds it."""
+    """In windows of the context length, each `stride` tokens after the one before, each token by
+    itself, in the first window that holds it."""
     nats, size, right, count = 0.0, 0, 0, len(text) - 1
+    by_length = defaultdict[int, list[int]](list)  # those that see so many tokens, by their places
     for i in range(1, len(text)):
         number = max(math.ceil((i - CONTEXT) / stride), 0)
         start = number * stride
         assert i - start >= min(i, CONTEXT - stride + 1)  # tokens that it sees
+        by_length[i - start].append(i)
+
+    for length, places in by_length.items():
+        before = [text[i - length : i].tolist() for i in places]
         with torch.no_grad():
-            logits = model(torch.tensor([text[start:i].tolist()]))[0, -1]
-        nats -= logits.log_softmax(-1)[int(text[i])].item()
-        size += int(MORE_BYTES[int(text[i])])
-        right += int(logits.argmax()) == int(text[i])
+            logits = model(torch.tensor(before))[:, -1]
+        for i, row in zip(places, logits, strict=True):
+            token = int(text[i])
+            nats -= row.log_softmax(-1)[token].item()
+            size += int(MORE_BYTES[token])
+            right += int(row.argmax()) == token
     assert result.loss == pytest.approx(nats / count, rel=1e-5)
     assert result.bits_per_byte == pytest.approx(nats / math.log(2) / max(size, 1), rel=1e-5)
     assert (result.tokens, result.bytes) == (count, size)
