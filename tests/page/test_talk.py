@@ -425,6 +425,22 @@ def test_a_link_and_a_reload_keep_the_talk(page: Any, open_page: Open, found: Fo
 
 
 @pytest.mark.page
+def test_in_a_page_that_follows_a_link_those_speak_who_speak_where_it_is_opened_anew(
+    page: Any, open_page: Open, found: FoundModel
+) -> None:
+    page.select_option("#asker", "BA")
+    page.select_option("#answerer", "B")
+    page.evaluate("location.hash = '#prompt=B: a'")
+    until(page, "minigpt.text() === 'B: a'")
+    until_drawn(page)
+    other = open_page(found, link="#prompt=B: a")
+    until_drawn(other)
+    for opened in (page, other):
+        names = [opened.input_value(f"#{select}") for select in ("asker", "answerer")]
+        assert names == ["B", "A"]
+
+
+@pytest.mark.page
 def test_openings_are_turns_and_begin_a_talk(open_page: Open, tmp_path: Path) -> None:
     found = found_talk("tokens", tmp_path)
     sample = "B: aa aa a a.\n\nA: aaa aa.aa.\n\nB: a a a a a.\n\nB: A"

@@ -111,8 +111,9 @@ export function readLink() {
   return true;
 }
 
-/** How the text is looked at, and who speaks. */
+/** How the text is looked at, and who speaks: the usual ones, if a link with a text names nobody. */
 function readTalk(parts) {
+  if (parts.has("prompt")) Object.assign(state, { asker: null, answerer: null });
   for (const name of OF_TALK) {
     const known = name === "look" ? ["talk", "sheet"] : [...dialogue.speakers, dialogue.stranger];
     if (known.includes(parts.get(name))) state[name] = parts.get(name);
