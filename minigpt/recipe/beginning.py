@@ -37,7 +37,7 @@ class Beginning:
     """What a training begins with, and its settings before the plan."""
 
     settings: Settings
-    model: FoundModel | None = None  # trained; None: a new one
+    found: FoundModel | None = None  # a trained model; None: a new one
     network: nn.Module | None = None  # somebody's own, for which nothing is planned
     tokenizer: Tokenizer | None = None  # None: one of the kind that the settings name
     text: TextStats | None = None  # as this model sees it, once it is measured
@@ -45,7 +45,7 @@ class Beginning:
     @property
     def config(self) -> GPTConfig | None:
         """Of the trained model."""
-        return None if self.model is None else self.model.glass.config
+        return None if self.found is None else self.found.glass.config
 
     def with_minutes(self, minutes: float) -> "Beginning":
         """The same for so many minutes."""
@@ -136,7 +136,7 @@ def _with_model(settings: Settings, found: FoundModel) -> Beginning:
     check_given(settings.given_values(), brought)
     new = {name: value for name, value in brought.items() if name not in changes}
     settings = settings.with_values("brought", new)
-    return Beginning(settings, model=found, tokenizer=found.tokenizer)
+    return Beginning(settings, found=found, tokenizer=found.tokenizer)
 
 
 def adapted(found: FoundModel, changes: Mapping[str, Any]) -> FoundModel:
@@ -187,8 +187,8 @@ def begin(beginning: Beginning, settings: Settings, dataset: Dataset) -> nn.Modu
     if beginning.network is not None:
         return beginning.network
     config = settings.network
-    if beginning.model is not None:
-        return adapted(beginning.model, {name: getattr(config, name) for name in FREE}).model
+    if beginning.found is not None:
+        return adapted(beginning.found, {name: getattr(config, name) for name in FREE}).model
 
     torch.manual_seed(settings["seed"])
     model = GPT(config)

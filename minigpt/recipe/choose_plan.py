@@ -100,17 +100,17 @@ def _while_gpu_starts(look: Callable[[], Seen], settings: Settings) -> Seen:
 def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStats | None:
     """A text as it is for the model that a training begins with. None if there is no such model,
     the text is too short for it, or the model is another program's: then the usual rules serve."""
-    model = beginning.model
+    found = beginning.found
     settings = beginning.settings
-    if model is None or not model.is_run:
+    if found is None or not found.is_run:
         return None
     try:
-        check_short_text(source, settings.text, settings.fixed("context_length"), model.tokenizer)
+        check_short_text(source, settings.text, settings.fixed("context_length"), found.tokenizer)
     except UserError:
         return None
 
     _, validation = split(source, settings.text)
-    return seen_by(model, text, validation)
+    return seen_by(found, text, validation)
 
 
 def _machines(asked: Beginning, stored_speed: StoredSpeed | None) -> Iterator[Machine]:

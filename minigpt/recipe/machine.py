@@ -86,9 +86,9 @@ class Machine:
         """Operations a second of all processes together; a guess where it makes no difference."""
         return (self.speed or _UNKNOWN).flops * self.processes
 
-    def seconds(self, model: GPTConfig, tokens: int) -> float:
-        """The seconds of a step on so many tokens."""
-        return (self.speed or _UNKNOWN).seconds(model, tokens // self.processes)
+    def seconds(self, shape: GPTConfig, tokens: int) -> float:
+        """The seconds of a step on so many tokens with a model of this shape."""
+        return (self.speed or _UNKNOWN).seconds(shape, tokens // self.processes)
 
     @property
     def busy(self) -> int:

@@ -240,7 +240,7 @@ def _within_limits(bits: float) -> float:
 
 
 def seen_by(
-    model: FoundModel,
+    found: FoundModel,
     text: TextStats,
     validation: Part,
     clock: Callable[[], float] = time.monotonic,
@@ -253,11 +253,11 @@ def seen_by(
     Raises:
         UserError: if the tokenizer does not know a character, which is named with its place.
     """
-    glass = model.glass
+    glass = found.glass
     affordable = _OPERATIONS / (2 * glass.num_parameters)
     most = int(min(max(affordable, _FEWEST_TOKENS), _MOST_TOKENS))
     sample = validation.at_most(_CHARACTERS_A_TOKEN * most, _STRETCH)
-    pieces = [ids for _, ids in encode(model.tokenizer, sample)]
+    pieces = [ids for _, ids in encode(found.tokenizer, sample)]
     tokens = np.concatenate([np.zeros(0, np.int64), *pieces])  # (n,)
     if len(tokens) < 2:
         return None
@@ -267,7 +267,7 @@ def seen_by(
     windows = list(windows_side_by_side(tokens, length, most))
     order = sorted(range(len(windows)), key=lambda i: i * _GOLDEN % 1.0)
 
-    byte_lengths = np.array(model.tokenizer.byte_lengths())  # (vocab_size,)
+    byte_lengths = np.array(found.tokenizer.byte_lengths())  # (vocab_size,)
     end = clock() + _LIMIT
     nats = 0.0
     size = 0
