@@ -151,7 +151,7 @@ def plan(
 
     longest = None if start is None else start.context_length
     draft = choose_draft(text, machine, settings, longest)
-    settings = _regularised(draft.settings, draft.epochs, text)
+    settings = _regularised(draft.settings, draft.epochs, text, start)
 
     model = settings.network
     is_pretrained = settings["init"] is not None
@@ -190,15 +190,19 @@ def plan(
     )
 
 
-def _regularised(settings: Settings, epochs: float, text: TextStats) -> Settings:
+def _regularised(
+    settings: Settings, epochs: float, text: TextStats, start: GPTConfig | None
+) -> Settings:
     """The settings with what keeps a model from learning its text by heart. The more often a text
-    is read, the more each is used: split tokens, dropout, one table of embeddings for input and
-    output, weight decay."""
+    is read, the more each is used: split tokens, dropout (at least that with which the model to
+    begin with has learned), one table of embeddings for input and output, weight decay."""
     width = settings["emb_dim"]
     split_prob = rules.plan_token_split_prob(epochs, width, text.tokenizer)
     settings = settings.planned(token_split_prob=split_prob)
 
     dropout = rules.plan_dropout(epochs, width, settings["token_split_prob"])
+    if start is not None:
+        dropout = max(dropout, start.dropout)
     is_tied = rules.plan_tied(epochs, settings.network)
     settings = settings.planned(dropout=dropout, tie_embeddings=is_tied)
 

@@ -14,13 +14,14 @@ _FAR = 3.0  # and of one that has little in common with them
 _RATES = (1e-3, 3e-3)  # a good peak for each of them, at width 256
 _WINDOWS = 4  # that the text has at least, or the context is shortened
 _FOREIGN = 1.4  # times the loss a new model ends with: from there on the model knows too little
+_READINGS = 0.5  # of those that are worthwhile for a new model, which has more to learn from each
 _WEIGHT_DECAY = 0.1  # in so few steps it makes no difference
 _CLEARLY = 0.98  # times: begun with a model, a training has to be expected to end that much lower
 
 
 def tuned(settings: Settings, text: TextStats, model: GPTConfig) -> Settings:
     """The settings with which to train a model further on a text, where they are open: the text as
-    the model sees it. The batch and the epochs are those of a new model."""
+    the model sees it. The batch is that of a new model."""
     assert text.loss_before is not None
     tokens = round(text.size / rules.bytes_per_token(text, model.vocab_size))
     context_length = tuning_context(tokens, model.context_length)
@@ -32,7 +33,7 @@ def tuned(settings: Settings, text: TextStats, model: GPTConfig) -> Settings:
     return settings.planned(
         learning_rate=tuning_rate(text.loss_before, model.emb_dim),
         warmup_context=context_length,
-        dropout=model.dropout,
+        max_epochs=_READINGS * rules.plan_max_epochs(model.emb_dim),
         weight_decay=_WEIGHT_DECAY,
         token_split_prob=0.0,  # unless a model began with split tokens, they are harder to read
     )

@@ -13,6 +13,7 @@ from minigpt.config import GPTConfig, Settings
 from minigpt.recipe.forecast import expected_after_tuning
 from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned, plan
+from minigpt.recipe.rules import plan_dropout, plan_max_epochs
 from minigpt.recipe.text_stats import TextStats
 from minigpt.recipe.told_at_start import reasons_of_shape
 from minigpt.recipe.tuning import tuning_rate
@@ -105,6 +106,24 @@ def test_a_given_zero_is_kept_beside_what_the_model_was_trained_with() -> None:
     start = replace(BASE, dropout=0.1)
     assert planned(1.8, 100_000, start=start).model.dropout == 0.1
     assert planned(1.8, 100_000, start=start, dropout=0.0).model.dropout == 0.0
+
+
+def test_a_model_reads_a_text_half_as_often_as_a_new_one() -> None:
+    plan = planned(1.8, 100_000, minutes=60)
+    assert plan.ends_early
+    assert plan.settings["max_epochs"] == plan_max_epochs(BASE.emb_dim) / 2
+    assert plan.epochs == pytest.approx(plan.settings["max_epochs"], rel=0.1)
+
+
+def test_a_model_is_trained_further_with_the_more_dropout_the_more_often_the_text_is_read() -> None:
+    """With none where it is read once, or with that of the model."""
+    plans = [planned(1.8, 100_000, max_epochs=most, minutes=60) for most in (1, 4, 8, 15)]
+    dropouts = [plan.model.dropout for plan in plans]
+    assert dropouts == [plan_dropout(plan.epochs, BASE.emb_dim) for plan in plans]
+    assert dropouts[0] == 0.0 and 0.0 < dropouts[1] < dropouts[-1]
+
+    start = replace(BASE, dropout=0.15)
+    assert planned(1.8, 100_000, start=start, max_epochs=1).model.dropout == 0.15
 
 
 def test_the_reasons_name_the_model_that_a_training_begins_with() -> None:
