@@ -22,6 +22,7 @@ from . import induction, rules
 from .beginning import Beginning
 from .machine import SPEED_OF_A_LESSON, Machine, Speed, count_workers
 from .plan import Planned, check_step, has_time_for_a_step, plan
+from .size_and_batch import used_by
 from .speed import measure_speed
 from .text_stats import TextStats, measure_text, seen_by
 from .tuning import is_worthwhile, knows_language
@@ -246,7 +247,8 @@ def why_device(chosen: Planned, on_gpu: Planned, on_cpu: Planned) -> str:
     size = _size_of(chosen)
     model = chosen.model
     tokens = chosen.settings["batch_size"] * model.context_length
-    ratio = on_cpu.machine.seconds(model, tokens) / on_gpu.machine.seconds(model, tokens)
+    cpu = used_by(chosen.settings, on_cpu.machine)
+    ratio = cpu.seconds(model, tokens) / on_gpu.machine.seconds(model, tokens)
     if chosen is on_gpu:
         return f"training on {gpu}: for {size} it is {ratio:.1f} times as fast as the processor"
     return f"{gpu} is here, but for {size} the processor is {1 / ratio:.1f} times as fast"

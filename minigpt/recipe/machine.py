@@ -37,6 +37,15 @@ class Speed:
         moving = tokens * shape.num_layers * shape.emb_dim * self.transfer
         return shape.num_layers * start + computing + moving
 
+    def shared_by(self, most: int) -> "Speed":
+        """This speed where at most so many workers have something to do. If that is one, there
+        are no workers: torch's own threads share what is computed."""
+        if most == 1:
+            return self
+        num_workers = min(self.num_workers, most)
+        flops = self.flops * (num_workers / self.num_workers)
+        return replace(self, flops=flops, num_workers=num_workers)
+
     def rounded(self) -> "Speed":
         """This speed in coarse steps: to plan with, so that the same machine plans the same again.
 
@@ -94,6 +103,15 @@ class Machine:
     def busy(self) -> int:
         """Tokens in a step that keep all processes busy."""
         return (self.speed or _UNKNOWN).busy * self.processes
+
+    def shared_by(self, sequences: int) -> "Machine":
+        """The machine as a step uses it that computes so many sequences at once: each worker has
+        one of them at least, and one without does nothing."""
+        return replace(
+            self,
+            speed=self.speed and self.speed.shared_by(sequences),
+            num_workers=min(self.num_workers, sequences),
+        )
 
     def rounded(self) -> "Machine":
         """The machine that settings are planned for, so that the same one plans them again."""

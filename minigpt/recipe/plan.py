@@ -18,7 +18,7 @@ from ..training.messages import duration
 from . import rules
 from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import Machine
-from .size_and_batch import choose_draft, count_steps
+from .size_and_batch import choose_draft, count_steps, used_by
 from .text_stats import TextStats
 from .tuning import tuned
 
@@ -154,13 +154,14 @@ def plan(
     settings = _regularised(draft.settings, draft.epochs, text, start)
 
     model = settings.network
+    used = used_by(settings, machine)
     is_pretrained = settings["init"] is not None
     bytes_to_read = draft.trained_tokens * rules.bytes_per_token(text, model.vocab_size)
     settings = settings.planned(
         learning_rate=rules.plan_learning_rate(model.emb_dim, is_pretrained, draft.filling),
         interpolate=is_pretrained,
         warmup_context=rules.plan_warmup_context(model, is_pretrained),
-        num_evals=_plan_num_evals(text, model, machine, settings),
+        num_evals=_plan_num_evals(text, model, used, settings),
         num_workers=min(machine.num_workers, settings["batch_size"]),
         max_characters=rules.plan_max_characters(text.size, bytes_to_read),
     )

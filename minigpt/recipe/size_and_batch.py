@@ -250,7 +250,8 @@ def _with_sequences(batch_size: int, why: str, draft: Draft, machine: Machine) -
 def count_steps(draft: Draft, machine: Machine) -> Steps:
     """As many steps as are given, or as the time and the epochs allow."""
     settings = draft.settings
-    seconds_a_step = machine.seconds(draft.model, draft.tokens_a_step)
+    used = used_by(settings, machine)
+    seconds_a_step = used.seconds(draft.model, draft.tokens_a_step)
     steps = settings["steps"]
     if steps is not None:
         return Steps(steps, steps * seconds_a_step, ends_early=False)
@@ -259,6 +260,13 @@ def count_steps(draft: Draft, machine: Machine) -> Steps:
     steps_in_epochs = settings["max_epochs"] * draft.tokens / draft.tokens_a_step
     number = max(round(min(steps_in_time, steps_in_epochs)), 1)
     return Steps(number, number * seconds_a_step, ends_early=steps_in_epochs < steps_in_time)
+
+
+def used_by(settings: Settings, machine: Machine) -> Machine:
+    """The machine as a training with this batch uses it."""
+    batch_size = settings["batch_size"]
+    at_once = settings["micro_batch_size"] or batch_size
+    return machine.shared_by(min(at_once, batch_size))
 
 
 def training_seconds(minutes: float) -> float:

@@ -70,7 +70,8 @@ def compute(function: Callable[[Item], Result], items: Sequence[Item]) -> list[R
 
 
 def number_for(model: nn.Module, config: TrainConfig) -> int:
-    """How many workers train a model: as many as the config says, or one where they cannot."""
+    """How many workers train a model: as many as the config says, or one where they cannot. Each
+    computes a sequence at least, so there are no more than sequences that are computed at once."""
     # What drops something by random numbers that all threads have in common, as attention and
     # torch's own layers do.
     common_dropout = 0.0
@@ -83,7 +84,8 @@ def number_for(model: nn.Module, config: TrainConfig) -> int:
     device = next(model.parameters()).device
     if why_not_shared(device, config.compile, common_dropout) is not None:
         return 1
-    return config.num_workers or 1
+    num_workers = config.num_workers or 1
+    return min(num_workers, config.micro_batch_size or num_workers)
 
 
 def why_not_shared(device: torch.device, compile: str, attention_dropout: float) -> str | None:

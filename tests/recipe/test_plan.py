@@ -229,6 +229,28 @@ def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
         assert shared.settings["batch_size"] % processes == 0
 
 
+def test_cores_without_a_sequence_of_their_own_do_not_count() -> None:
+    """All that takes time is planned for those that compute."""
+
+    def plan_on(flops: float, cores: int, **given: Any) -> Planned:
+        machine = Machine(Speed(flops, start=2e-3, num_workers=cores), num_workers=cores)
+        return plan_with(TextStats(10**8, validation=10**7), machine, minutes=60, **given)
+
+    def figures(plan: Planned) -> tuple[Any, ...]:
+        training = replace(plan.settings.training, num_workers=None, micro_batch_size=None)
+        return plan.model, training, plan.steps, plan.seconds, plan.bits_per_byte
+
+    for in_a_step in ({"batch_size": 2}, {"batch_size": 8, "micro_batch_size": 2}):
+        eight = plan_on(8e11, 8, **in_a_step)
+        two = plan_on(2e11, 2, batch_size=in_a_step["batch_size"])
+        assert figures(eight) == figures(two)
+
+    four = plan_on(4e11, 4)
+    assert four.settings["batch_size"] >= 4 and figures(four) == figures(plan_on(4e11, 1))
+    alone = plan_on(4e11, 4, batch_size=1)  # all of torch's threads compute it
+    assert figures(alone) == figures(plan_on(4e11, 1, batch_size=1))
+
+
 # What it is made from
 
 

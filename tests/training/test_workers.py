@@ -231,6 +231,17 @@ def test_a_run_with_workers_is_the_same_again_and_when_it_was_interrupted(
     assert read_config(whole).training.num_workers == 2
 
 
+def test_no_more_workers_compute_than_sequences_are_computed_at_once() -> None:
+    """Otherwise a small --micro-batch-size would save no memory."""
+    config = TrainConfig(num_workers=4, batch_size=8)
+    assert workers.number_for(gpt(), config) == 4
+    numbers = [
+        workers.number_for(gpt(), replace(config, micro_batch_size=micro)) for micro in (8, 4, 3, 1)
+    ]
+    assert numbers == [4, 4, 3, 1]
+    assert workers.number_for(gpt(), TrainConfig(num_workers=4, batch_size=2)) == 4
+
+
 def test_workers_change_a_run_only_by_rounding(workplace: Path) -> None:
     folders = [train_tiny(num_workers=count, num_evals=2) for count in (1, 2, 3)]
     first, *others = ([row["val_loss"] for row in read_metrics(f / METRICS)] for f in folders)
