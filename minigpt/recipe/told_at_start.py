@@ -262,6 +262,7 @@ def _training(trainer: "Trainer", began: float, planned: "Planned | None") -> st
     import torch
 
     from ..training.distributed import world_size
+    from ..training.workers import number_for
     from .size_and_batch import whole_seconds
 
     training = trainer.config
@@ -280,7 +281,9 @@ def _training(trainer: "Trainer", began: float, planned: "Planned | None") -> st
     if world_size() > 1:
         device = f"{world_size()} processes, each {device}"
     if trainer.device.type == "cpu":
-        threads = 1 if training.lesson else torch.get_num_threads()
+        threads = number_for(trainer.model, training)
+        if threads == 1 and not training.lesson:
+            threads = torch.get_num_threads()
         device += f" with {plural(threads, 'thread')}"
 
     row = f"{goal} on {device} in {training.precision}"

@@ -557,6 +557,21 @@ def test_time_is_kept_to_look_for_copies_only_if_there_will_be_a_look() -> None:
     assert reserved(9 * 10**6, 10.0, text) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("given", "threads"), [({"num_workers": 2}, 2), ({}, 3), ({"num_workers": 1}, 5)]
+)
+def test_it_is_said_how_many_threads_compute(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: dict[str, int],
+    threads: int,
+) -> None:
+    """Workers, of which a batch has no more than sequences, or else torch's."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 5)
+    train_tiny(steps=1, batch_size=3, **given)
+    assert f" on cpu with {threads} threads in float32" in capsys.readouterr().err
+
+
 def test_it_is_said_why_workers_are_not_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
