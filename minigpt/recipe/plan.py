@@ -216,7 +216,7 @@ def _plan_num_evals(text: TextStats, model: GPTConfig, machine: Machine, setting
     time. With a given number of steps, one for every ten of them, up to the usual number."""
     usual = TrainConfig.num_evals
     if settings["steps"] is not None:
-        return rules.clamped(settings["steps"] // 10, 1, usual)
+        return rules.evals_in_steps(settings["steps"])
 
     tokens = text.validation / rules.bytes_per_token(text, model.vocab_size)
     operations = min(tokens, settings["eval_tokens"]) * flops_per_token(model, training=False)

@@ -21,6 +21,7 @@ from ..training import distributed
 from ..training.checkpoint import TrainingState
 from ..training.messages import clock, progress_bar, say
 from ..training.setup import check_batch, resolved
+from . import rules
 from .forecast import expected_after_tokens, is_like_those_tried
 from .machine import count_workers
 from .size_and_batch import training_seconds
@@ -69,9 +70,10 @@ def continued_config(folder: Path, state: TrainingState, training: Mapping[str, 
     if "minutes" in changed:  # more time is worth as many evaluations as usual
         usual = max(old.training.num_evals, TrainConfig.num_evals)
         changed = {"steps": None, "num_evals": usual, **changed}
-    asked = replace(old.training, **changed)
-    if "device" not in changed:
-        asked = _on_a_device_that_is_here(asked)
+    if changed.get("steps") is not None:  # and so are more steps
+        usual = max(old.training.num_evals, rules.evals_in_steps(changed["steps"]))
+        changed = {"num_evals": usual, **changed}
+    asked = _on_its_device(replace(old.training, **changed), old.training, changed)
 
     check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
     if changed.get("interpolate"):
@@ -104,16 +106,23 @@ def _steps_of_lesson(lesson: TrainConfig, minutes: float) -> int:
     return max(round(lesson.steps * times_as_long), 1)
 
 
-def _on_a_device_that_is_here(training: TrainConfig) -> TrainConfig:
-    """The settings of a run with another device and precision, if its device is not here any more:
-    the run comes from another machine."""
+def _on_its_device(asked: TrainConfig, old: TrainConfig, changed: Mapping[str, Any]) -> TrainConfig:
+    """The settings of a run with another device, if none is given and its own is not here any more:
+    the run comes from another machine. On a device of another kind it has the precision that is
+    fastest there, unless one is given."""
     try:
-        distributed.device_of_rank(training.device)
-        return training
+        device = distributed.device_of_rank(asked.device)
     except UserError:
+        if "device" in changed:
+            raise
         device = distributed.device_of_rank("auto")
-        say(f"{training.device}, which it began on, is not here: going on on {device.type}")
-        return resolved(replace(training, device="auto", precision="auto"), device)
+        say(f"{old.device}, which it began on, is not here: going on on {device.type}")
+        asked = replace(asked, device="auto")
+
+    kind, _, _ = old.device.partition(":")
+    if "precision" not in changed and device.type != kind:
+        asked = replace(asked, precision="auto")
+    return resolved(asked, device)
 
 
 def _asks_for_more(old: TrainConfig, asked: TrainConfig, state: TrainingState) -> bool:

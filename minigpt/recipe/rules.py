@@ -196,6 +196,12 @@ def plan_learning_rate(width: int, is_pretrained: bool, filling: float = 1.0) ->
     return round(rate, 6)
 
 
+def evals_in_steps(steps: int) -> int:
+    """How many evaluations there are in a given number of steps: one for every ten, up to the usual
+    number."""
+    return clamped(steps // 10, 1, TrainConfig.num_evals)
+
+
 def plan_max_characters(size: int, to_read: float) -> int | None:
     """How many characters of a long text to prepare: 1.5 times as many as are read, or as many as
     are prepared quickly if these are more. None: all of them.

@@ -20,8 +20,10 @@ from minigpt.devices.choice import Gpu, this_gpu
 from minigpt.recipe import choose_plan
 from minigpt.recipe.machine import Speed
 from minigpt.recipe.plan import Planned
+from minigpt.recipe.resume import continued_config
 from minigpt.runs.folder import CONFIG, read_config
 from minigpt.training import distributed, precision
+from minigpt.training.checkpoint import read_state
 from minigpt.training.precision import choose_precision
 from tests.conftest import tiny_settings, train_tiny
 from tests.recipe.plans import plan_of
@@ -232,6 +234,31 @@ def test_a_run_goes_on_elsewhere_if_its_device_is_not_here(
     assert read_config(run).training.device == "cpu"
     with pytest.raises(UserError, match="no device 'abacus' on this machine"):
         resume(run, steps=3, device="abacus")
+
+
+@pytest.mark.parametrize("device", ["abacus", "cuda"])
+def test_a_run_that_goes_on_on_another_device_has_the_precision_of_that_one(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    """Unless one is given, and whether or not the device that it began on is here."""
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    settings = json.loads((run / CONFIG).read_text())
+    settings["training"] |= {"device": device, "precision": "float16"}
+    (run / CONFIG).write_text(json.dumps(settings))
+    monkeypatch.setattr("minigpt.training.precision.gain_of_bfloat16", lambda: 2.0)
+    asked = {} if device == "abacus" else {"device": "cpu"}
+
+    def precision(**given: Any) -> str:
+        training = continued_config(run, read_state(run), {"steps": 40, **asked, **given}).training
+        assert training.device == "cpu"
+        return training.precision
+
+    assert precision() == "bfloat16"
+    assert precision(precision="float32") == "float32"
+
+    settings["training"] |= {"device": "cpu"}
+    (run / CONFIG).write_text(json.dumps(settings))
+    assert precision(device="cpu") == "float16"
 
 
 # The precision

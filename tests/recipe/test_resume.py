@@ -72,6 +72,23 @@ def test_a_lesson_that_goes_on_gets_steps_in_proportion_to_the_time_for_steps(
         continued_config(run, state, {"lesson": True})
 
 
+def test_a_short_run_that_goes_on_for_long_is_evaluated_as_often_as_a_long_one(
+    tiny_run: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(tiny_run, tmp_path / "short")
+    settings = json.loads((run / CONFIG).read_text())
+    settings["training"] |= {"num_evals": 3}
+    (run / CONFIG).write_text(json.dumps(settings))
+    state = read_state(run)
+
+    def evaluations(**training: Any) -> int:
+        return continued_config(run, state, training).training.num_evals
+
+    assert [evaluations(steps=n) for n in (31, 70, 5000)] == [3, 7, 10]
+    assert evaluations(steps=5000, num_evals=2) == 2
+    assert evaluations(minutes=9.0) == 10
+
+
 def test_of_one_speaker_who_is_learned_nothing_is_expected(run: Path) -> None:
     """The forecast is of all that is said."""
     config = read_config(run)
