@@ -178,16 +178,20 @@ def check_text_field(files: Iterable[Path], reading: ReadingConfig) -> None:
 
 def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:
     """The text that a run learned from; UserError if it cannot be read again or has changed."""
-    names = [*config.files, *config.validation]
-    if any(title(name) != name for name in names):  # of a temporary copy
-        given = "standard input or from documents given in Python, which cannot be read again"
-        raise UserError(f"the run learned from {given}", kind="text_gone")
-
+    check_is_in_files(config)
     source = find_source(config, say)
     if source.fingerprint != fingerprint:
         files = " ".join(config.files)
         raise UserError(f"{files} has changed since the run learned from it", kind="text_changed")
     return source
+
+
+def check_is_in_files(config: TextConfig) -> None:
+    """Refuse to read a text again that was never in files of the user's."""
+    names = [*config.files, *config.validation]
+    if any(title(name) != name for name in names):  # of a temporary copy
+        given = "standard input or from documents given in Python, which cannot be read again"
+        raise UserError(f"the run learned from {given}", kind="text_gone")
 
 
 def read_again(config: TextConfig, fingerprint: str) -> tuple[Part, Part]:

@@ -20,9 +20,9 @@ from ..measure.copied import reserved_seconds, say_copied
 from ..measure.yardstick import Counting
 from ..model import GPT
 from ..runs.begin import check_free
-from ..runs.folder import EXPECTED, GENERATION, PLAN, has_checkpoint, read_usual
+from ..runs.folder import EXPECTED, GENERATION, PLAN, read_usual
 from ..runs.journal import Journal
-from ..runs.listing import Run
+from ..runs.listing import Run, why_not_continued
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
 from ..training.checkpoint import read_state
@@ -266,7 +266,7 @@ def train_and_report(
 ) -> Run:
     """Train a new or an earlier run to its end, and tell what has become of it."""
     try:
-        with enough_memory(_smaller(trainer), lambda: has_checkpoint(folder)):
+        with enough_memory(_smaller(trainer), lambda: why_not_continued(folder) is None):
             train()
     except Interrupted as interruption:
         told_at_end.say_interrupted(folder, interruption.saved)

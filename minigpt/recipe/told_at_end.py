@@ -17,6 +17,7 @@ from ..runs.folder import (
     kept_steps,
     listed,
 )
+from ..runs.listing import why_not_continued
 from ..runs.weights import read_best, read_network
 from ..system.commands import command, started_as
 from ..system.platforms import quote, quote_path
@@ -167,7 +168,8 @@ def beside_counting(best: float, counting: float, counted_tokens: int, text_leng
 
 
 def say_interrupted(folder: Path, is_saved: bool) -> None:
-    """What is left of a training that was interrupted, and how to continue it."""
+    """What is left of a training that was interrupted, and how to continue it or why it cannot
+    be."""
     last = "could not be saved"
     if is_saved:
         last = f"is in {folder}/checkpoint"
@@ -175,4 +177,8 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     if read_best(folder / WEIGHTS) is not None:
         best = f"are in {folder / WEIGHTS}"
     say(f"interrupted: the best weights {best}, the last state {last}")
+    why_not = why_not_continued(folder)
+    if why_not is not None:
+        say(f"it cannot be continued: {why_not}")
+        return
     say_command("to continue it", f"{command('train')} --resume --out {quote_path(folder)}")

@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError
 from ..config import GPT_NAME, TextConfig
 from ..data.readers.document import title
+from ..data.source import check_is_in_files
 from ..system.commands import command
-from ..system.platforms import name_problem
+from ..system.platforms import name_problem, quote_path
 from ..system.shown import plural
+from ..tokenizer import load_tokenizer
 from .folder import (
     CHECKPOINT,
     CONFIG,
     COUNTING_BITS,
     LAST,
     PREVIOUS,
+    TOKENIZER,
     WEIGHTS,
     check_is_gpt,
+    has_checkpoint,
     kept_steps,
     read_config,
 )
@@ -99,24 +103,36 @@ def newest_run(runs: str | Path = "runs") -> Path:
 def unfinished_run(text: TextConfig, fingerprint: str) -> Run | None:
     """Of the runs in `runs/` that can be continued, the one trained last. Such a run was begun on
     the same files, which have not changed since, is not finished, and no process trains it now."""
-    files = _full_names(text)
-    if files is None:
-        return None
+    files = full_names([*text.files, *text.validation])
     for folder in runs_by_training():
         with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
             config = read_config(folder)
-            check_is_gpt(folder)
-            is_same = config.origin.fingerprint == fingerprint and _full_names(config.text) == files
-            if is_same and not facts_of(folder).is_finished and not is_training(folder):
+            learned_from = full_names([*config.text.files, *config.text.validation])
+            is_same = config.origin.fingerprint == fingerprint and learned_from == files
+            if not is_same or facts_of(folder).is_finished or is_training(folder):
+                continue
+            if why_not_continued(folder) is None:
                 return folder
     return None
 
 
-def _full_names(text: TextConfig) -> list[str] | None:
-    """The full names of a text's files; None if they cannot be read again, as standard input."""
-    names = [*text.files, *text.validation]
-    if any(title(name) != name for name in names):
-        return None
+def why_not_continued(folder: Path) -> str | None:
+    """Why `--resume` cannot continue a run, whatever it is given; None if it can."""
+    if not has_checkpoint(folder):
+        return "it has no checkpoint"
+    try:
+        check_is_gpt(folder)
+        load_tokenizer(folder / TOKENIZER)
+        check_is_in_files(read_config(folder).text)
+    except UserError as problem:
+        if problem.kind == "text_gone":
+            return f"{problem}; a new run can begin with its model: --init {quote_path(folder)}"
+        return str(problem)
+    return None
+
+
+def full_names(names: Sequence[str]) -> list[str]:
+    """By which the same file is known, however its name was typed."""
     return [os.path.abspath(name) for name in names]
 
 

@@ -42,8 +42,9 @@ from minigpt.runs.folder import (
     read_config,
     read_metrics,
 )
-from minigpt.runs.listing import newest_run
+from minigpt.runs.listing import newest_run, why_not_continued
 from minigpt.system.atomic import unfinished_name
+from minigpt.tokenizer.tokenizer_json import FOREIGN
 from minigpt.training import folder as training_folder
 from minigpt.training.checkpoint import read_state
 from minigpt.training.folder import RunFolder
@@ -342,6 +343,46 @@ def test_a_training_that_fails_later_keeps_what_it_learned(monkeypatch: pytest.M
     with pytest.raises(UserError, match=advice):
         train_tiny()
     assert newest_run() == Path("runs/my") and read_state(newest_run()).step == 4
+
+
+def test_only_of_a_run_that_can_be_continued_it_is_said_how(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupted("runs/my")
+    said = capsys.readouterr().err
+    assert "to continue it:\n  minigpt train --resume --out runs/my\n" in said
+    assert "cannot be continued" not in said
+
+    interrupted("runs/documents", texts=(TEXTS,))
+    said = capsys.readouterr().err
+    assert "it cannot be continued: the run learned from standard input or from documents" in said
+    assert said.endswith("; a new run can begin with its model: --init runs/documents\n")
+    assert "--resume" not in said
+
+    after_step(monkeypatch, lambda step: step == 6, fail)
+    with pytest.raises(UserError, match=r"^out of memory; try (?!.*--resume)"):
+        train_tiny(TEXTS)
+
+
+def test_a_run_is_continued_only_if_all_that_it_needs_is_in_its_folder(
+    tiny_run: Path, here: Path
+) -> None:
+    assert why_not_continued(tiny_run) is None
+
+    def without(name: str, put: Callable[[Path], Any]) -> str:
+        copy = shutil.copytree(tiny_run, here / name.replace("/", "-"))
+        put(copy / name)
+        why_not = why_not_continued(copy)
+        assert why_not is not None
+        return why_not
+
+    assert without("checkpoint", shutil.rmtree) == "it has no checkpoint"
+    foreign = json.dumps({FOREIGN: {"name": "Words", "fingerprint": ""}})
+    of_its_own = without("tokenizer.json", lambda file: file.write_text(foreign))
+    assert "a tokenizer of your own, Words" in of_its_own
+    network = without(WEIGHTS, lambda file: weights.save_weights(torch.nn.Linear(1, 1), file))
+    assert "holds a network that is not minigpt's GPT" in network
+    assert why_not_continued(here / "nowhere") == "it has no checkpoint"
 
 
 def test_a_run_that_has_learned_nothing_yet_is_not_the_newest(
