@@ -13,7 +13,7 @@ from ..data.readers.document import title
 from ..data.source import Source, find_again
 from ..data.token_cache import prepare_tokens
 from ..runs.folder import TOKENIZER, RunConfig, check_is_gpt, read_config, read_plan
-from ..runs.listing import Run, runs_by_training
+from ..runs.listing import Run, full_names, runs_by_training
 from ..system.platforms import quote_path
 from ..system.shown import plural
 from ..tokenizer import load_tokenizer
@@ -32,7 +32,7 @@ def run_to_resume(out: str | Path | None, files: tuple[str, ...] = ()) -> Run:
     """The run in the folder `out`, or else that trained last, on these files if some are named."""
     folder = _newest_run(files) if out is None else Run(out)
     learned_from = read_config(folder).text.files
-    if files and files != learned_from:
+    if files and full_names(files) != full_names(learned_from):
         raise UserError(f"{folder} learned from {' '.join(map(title, learned_from))}")
     return folder
 
@@ -47,7 +47,7 @@ def _newest_run(files: tuple[str, ...]) -> Run:
         except UserError as problem:  # damaged, or of another version
             problems.append(problem)
             continue
-        if files in ((), learned_from):
+        if not files or full_names(files) == full_names(learned_from):
             return folder
 
     if problems and not files:

@@ -14,7 +14,7 @@ import minigpt
 from minigpt.config import TrainConfig
 from minigpt.runs.folder import CHECKPOINT, LAST, METRICS, WEIGHTS, read_config, read_metrics
 from minigpt.training.checkpoint import read_state
-from tests.conftest import TINY, move_into, train_tiny
+from tests.conftest import TINY, move_into, some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
 from .conftest import Type, assert_refused
@@ -32,6 +32,19 @@ def test_the_run_that_was_trained_last_goes_on_though_another_has_newer_weights(
     os.utime(Path("runs/last", WEIGHTS), (1000, 1000))
     status, _, err = type_("train --resume")
     assert status == 0 and "continuing runs/last after 3 steps" in err
+
+
+def test_a_run_is_known_by_its_text_however_the_name_is_typed(workplace: Path, type_: Type) -> None:
+    Path("letters").mkdir()
+    Path("letters/one.txt").write_text(some_text())
+    interrupted("runs/letters", texts=("letters/",))
+    names = ["letters", "letters --out runs/letters", f"{workplace}/letters", "./letters/"]
+    for steps, name in enumerate(names, start=3):
+        status, _, err = type_(f"train {name} --resume --steps {steps + 1}")
+        assert status == 0 and f"continuing runs/letters after {steps} steps" in err, err
+    assert_refused(type_("train my.txt --resume"), "no run in runs/ was trained on my.txt")
+    refused = type_("train my.txt --resume --out runs/letters")
+    assert_refused(refused, "runs/letters learned from letters/")
 
 
 @pytest.fixture(scope="module")
