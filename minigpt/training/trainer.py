@@ -354,11 +354,11 @@ class Trainer:
             self._check_callbacks()
 
     def _save_unfinished(self) -> bool:
-        """Write a checkpoint, and the weights if there are only those that training began with;
-        whether the checkpoint could be written."""
+        """Write a checkpoint, and the weights if none have been evaluated yet; whether the
+        checkpoint could be written."""
         self._finish_step()
         is_written = self.folder.save_checkpoint(self._learner, self.state, self.config)
-        if self.state.best_loss is None:
+        if self.state.best_loss in (None, math.inf):  # infinite: it was interrupted before, too
             with self.averaged():
                 self.folder.keep_best(self.model, self.state, math.inf, math.inf)
 

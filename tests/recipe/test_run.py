@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -48,6 +49,7 @@ from minigpt.tokenizer.tokenizer_json import FOREIGN
 from minigpt.training import folder as training_folder
 from minigpt.training.checkpoint import read_state
 from minigpt.training.folder import RunFolder
+from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny
 from tests.hostile import NO_ROOM
 from tests.training.runs import after_step, contents, interrupted, resume
@@ -400,6 +402,20 @@ def test_a_run_interrupted_before_its_first_evaluation_has_learned_something() -
     assert newest_run() == Path("runs/my") and not Path("runs/my", METRICS).exists()
     one, other = (load_file(Path("runs", name, WEIGHTS)) for name in ("my", "untrained"))
     assert not any(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_run_interrupted_twice_before_its_first_evaluation_keeps_what_it_learned_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Path("runs/my")
+    interrupted(run, step=1, steps=80, learning_rate=1e-2)
+    first = load_file(run / WEIGHTS)
+    after_step(monkeypatch, lambda step: step == 5, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted):
+        resume(run)
+    assert read_state(run).step == 5 and not (run / METRICS).exists()
+    second = load_file(run / WEIGHTS)
+    assert not any(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_however_little_time_there_was_a_run_keeps_what_it_learned() -> None:
