@@ -111,6 +111,8 @@ def _text_for(beginning: Beginning, text: TextStats, source: Source) -> TextStat
         return None
 
     _, validation = split(source, settings.text)
+    if settings["lesson"]:  # the same on every computer: all of the sample is read, however slowly
+        return seen_by(found, text, validation, clock=lambda: 0.0)
     return seen_by(found, text, validation)
 
 

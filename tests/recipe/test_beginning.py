@@ -346,6 +346,22 @@ def test_of_a_long_text_a_sample_is_read(tiny_base: Path) -> None:
     assert found.bytes_per_token == slow.bytes_per_token
 
 
+def test_a_lesson_reads_the_same_sample_however_slow_the_computer_is(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losses_before(**given: Any) -> list[float | None]:
+        losses = []
+        for limit in (1e9, 0.0):  # seconds
+            monkeypatch.setattr("minigpt.recipe.text_stats._LIMIT", limit)
+            losses.append(planned({"init": str(tiny_run)}, **given).text.loss_before)
+        return losses
+
+    in_time, slow = losses_before(lesson=True)
+    assert in_time == slow is not None
+    in_time, slow = losses_before()
+    assert in_time != slow
+
+
 def test_a_run_is_begun_with_by_its_path(tiny_run: Path) -> None:
     """As `minigpt.train` returns it."""
     run = minigpt.train("my.txt", init=minigpt.Run(tiny_run), **SHORT)
