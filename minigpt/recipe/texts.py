@@ -150,13 +150,15 @@ def named_texts(
         raise UserError("texts come first, without a name: minigpt.train('my.txt', ...)")
     named = dict(settings)
     field = settings.get("text_field", TextConfig.text_field)
-    validation = settings.get("validation", ())
+    validation = named.pop("validation", None)
 
     with contextlib.ExitStack() as copies:
         names = [name for text in texts for name in _names(text, field, copies, most_characters)]
         if names:
             named["files"] = tuple(names)
-        if validation != ():
+        # A table's column cannot be compared with ().
+        is_usual = isinstance(validation, tuple) and len(validation) == 0
+        if validation is not None and not is_usual:
             named["validation"] = _names(validation, field, copies, most_characters)
         yield named
 

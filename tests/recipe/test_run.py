@@ -219,9 +219,23 @@ class Table(Rows):
         raise NotImplementedError
 
 
+def test_a_column_of_a_table_can_be_validated_on(prepared: list[Dataset]) -> None:
+    """Compared with anything, an array gives an array."""
+    column = np.array(TEXTS[:9])
+    run = train_tiny(TEXTS[9:], validation=column, steps=1)
+    assert len(read_config(run).text.validation) == 1
+    assert train_tiny(TEXTS, validation=None, out="none", steps=1) == Path("none")
+    assert read_config(Path("none")).text.validation == ()
+    given, none = (dataset.validation[:].tolist() for dataset in prepared)
+    assert given != none
+
+
 @pytest.mark.parametrize("text", [5, None, 1.5, b"text", {"train": TEXTS}, Table("text", TEXTS)])
 def test_what_is_no_text_is_refused(text: Any) -> None:
-    for texts, changes in ((text, {}), ("my.txt", {"validation": text})):
+    places: list[tuple[Any, dict[str, Any]]] = [(text, {})]
+    if text is not None:  # which means that there is no text to validate on
+        places.append(("my.txt", {"validation": text}))
+    for texts, changes in places:
         with pytest.raises(
             UserError, match="this is neither the name of a text nor documents"
         ) as refused:
