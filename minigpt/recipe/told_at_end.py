@@ -39,8 +39,8 @@ def say_result(trainer: "Trainer", usual: SampleConfig) -> None:
     training = trainer.config
     folder = trainer.folder.path
     assert folder is not None
-    best = state.best_bits_per_byte or math.inf
-    if not math.isfinite(best):
+    best = state.best_bits_per_byte
+    if best is None or not math.isfinite(best):
         raise UserError(f"nothing could be saved in {folder}")
 
     text_length = len(trainer.dataset.train)

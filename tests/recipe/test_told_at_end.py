@@ -1,5 +1,6 @@
 """What a person is told at the end of a training: the loss, why it ended, and what to do next."""
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from minigpt import UserError
 from minigpt.config import SampleConfig, TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
@@ -21,13 +23,14 @@ def result(
     training: TrainConfig,
     took: float = 9.0,
     best_step: int = 9,
+    best: float = 1.5,
     **figures: Any,
 ) -> tuple[str, list[str]]:
     """What a training of nine steps says at its end, on standard output and standard error."""
     text = TextConfig(files=("my.txt",), tokenizer="char")
     dataset = prepare_tokens(find_source(text), text)
     trainer = SimpleNamespace(
-        state=TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=best_step),
+        state=TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=best, best_step=best_step),
         config=replace(training, batch_size=10),
         context_length=100,
         tokens_per_step=10 * 100,
@@ -56,6 +59,16 @@ def test_the_end_says_why_it_came(
     out, lines = result(capsys, training, took)
     assert out == "runs/my: validation 1.5000 bits/byte (3.0000 nats/token) at step 9\n"
     assert words in lines[0] and ("starting" in words) == ("starting" in lines[0])
+
+
+def test_a_text_that_is_known_by_heart_to_the_last_letter_has_been_learned(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In float32 the loss is exactly 0 then."""
+    out, _ = result(capsys, TrainConfig(steps=9), best=0.0, counting_bits_per_byte=1.0)
+    assert out.startswith("runs/my: validation 0.0000 bits/byte")
+    with pytest.raises(UserError, match="nothing could be saved in runs/my"):
+        result(capsys, TrainConfig(steps=9), best=math.inf)
 
 
 GIVES = "counting which token follows which four gives"
