@@ -11,35 +11,25 @@ changed that a graph holds fast, by a callback say. step.py has the step itself.
 
 import contextlib
 import functools
-import gc
-import inspect
-import random
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
-from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ..data.batches import Batch
 from . import distributed
+from .cuda_graph import Cuda
+from .held_fast import has_hooks, held_fast, random_states
 from .loss import Loss
 from .messages import say
-from .optimizer import PEAK, Muon
+from .optimizer import Muon
 
 StepFunction = Callable[[list[Batch]], Tensor]  # of a batch in parts; returns figures ``(n,)``
 
 _RUNS_BEFORE = 3  # of a step before it is recorded: the first ones load libraries
 _MOST = 20  # times that a recording is begun anew: each takes some tenths of a second
-_WAITED = "called a synchronizing CUDA operation"  # what torch warns of when it is asked to
-_LEFT = 0.05  # of the memory of a GPU, which a graph must not take
-_PLAIN = (bool, int, float, str, type(None))
-_DEEP = 4  # how far what is kept in lists and dictionaries is compared
-_OF_TORCH = vars(nn.Module()).keys() - {"training"}  # attributes that every module has
-_OF_OPTIMIZERS = ("param_groups", "state", "defaults")  # attributes that are compared apart
 
 
 def why_not_captured(precision: str) -> str | None:
@@ -95,7 +85,7 @@ class CapturedStep:
 
         device = next(loss.parameters()).device
         self._rates = [torch.zeros((), device=device) for _ in self._groups()]
-        self._cuda = _Cuda(device) if device.type == "cuda" else None
+        self._cuda = Cuda(device) if device.type == "cuda" else None
 
         self._reads_tensors = all(map(_reads_tensors, optimizers))
         if not self._reads_tensors:
@@ -127,7 +117,7 @@ class CapturedStep:
         recording.graph.replay()
         return recording.figures
 
-    def _recording_of(self, parts: list[Batch], cuda: "_Cuda") -> "_Recording":
+    def _recording_of(self, parts: list[Batch], cuda: Cuda) -> "_Recording":
         """The recording for batches of this shape, with this batch in its tensors."""
         recording = self._recording
         if recording is None or not recording.fits(parts):
@@ -141,7 +131,7 @@ class CapturedStep:
     def _begin_anew_if_changed(self, recording: "_Recording") -> None:
         """Begin a recording anew if something has changed since the last step that a graph holds
         fast; or give up if that happens again and again."""
-        if recording.runs == 0 or recording.baked_in == self._baked_in():
+        if recording.runs == 0 or recording.held_fast == self._held_fast():
             return
         recording.graph = None
         recording.runs = 0  # as if it were new: an optimizer may begin with more parameters
@@ -172,30 +162,30 @@ class CapturedStep:
 
     # Recorded
 
-    def _run(self, recording: "_Recording", cuda: "_Cuda") -> Tensor:
+    def _run(self, recording: "_Recording", cuda: Cuda) -> Tensor:
         """Take a step as it is. The last one before it is recorded tells whether it can be."""
         recording.runs += 1
         if recording.runs < _RUNS_BEFORE:
             with cuda.beside():
                 figures = self._compute(recording.parts)
-            recording.baked_in = self._baked_in()
+            recording.held_fast = self._held_fast()
             return figures
 
-        drawn = _random_states()
+        drawn = random_states()
         with cuda.noting_waits() as waits, cuda.beside():
             figures = self._compute(recording.parts)
 
         if waits:
             self._give_up("a step waits for the GPU, by a condition or .item(), say")
-        elif self._baked_in() != recording.baked_in:
+        elif self._held_fast() != recording.held_fast:
             self._give_up("a step changes numbers of the model or an optimizer that are no tensors")
-        elif _random_states() != drawn:
+        elif random_states() != drawn:
             self._give_up("a step draws random numbers elsewhere than on the GPU")
-        elif self._has_hooks():
+        elif has_hooks(self._loss, self._optimizers):
             self._give_up("the model or an optimizer has hooks, which are Python code")
         return figures
 
-    def _record(self, recording: "_Recording", cuda: "_Cuda") -> None:
+    def _record(self, recording: "_Recording", cuda: Cuda) -> None:
         """Record the step, which computes nothing; or give up."""
         problem = None
         graph: _Graph | None = None
@@ -221,51 +211,11 @@ class CapturedStep:
         self._recording = None
         say_not_captured(problem)
 
-    # What a graph holds fast
-
     def _groups(self) -> list[dict[str, Any]]:
         return [group for optimizer in self._optimizers for group in optimizer.param_groups]
 
-    def _baked_in(self) -> list[Any]:
-        """What a graph holds fast, as it is now: the numbers of the model's parts, such as dropout
-        and mode, and of the loss; which parameters are trained; the settings of the optimizers
-        without the rates; where all tensors lie; how many hooks there are."""
-        found: list[Any] = []
-        parts = list(self._loss.modules())
-        for part in [*parts, *_parts_of(self._loss._function)]:
-            found.append(type(part))
-            _note(found, {k: v for k, v in vars(part).items() if k not in _OF_TORCH})
-        for parameter in _parameters_of(parts):
-            found += [parameter.requires_grad, parameter.data_ptr()]
-        for part in parts:
-            found += [buffer.data_ptr() for buffer in part._buffers.values() if buffer is not None]
-
-        for group in self._groups():
-            _note(found, {k: v for k, v in group.items() if k not in ("params", "lr", PEAK)})
-        for optimizer in self._optimizers:
-            _note(found, {k: v for k, v in vars(optimizer).items() if k not in _OF_OPTIMIZERS})
-            for state in optimizer.state.values():
-                _note(found, state)
-        found += map(len, self._hooks(parts))
-        return found
-
-    def _has_hooks(self) -> bool:
-        """Whether somebody else's Python code is to run within a step."""
-        kinds = self._hooks(list(self._loss.modules()))
-        hooks = [hook for of_a_kind in kinds for hook in of_a_kind.values()]
-        return any(hook != self._loss.note for hook in hooks)
-
-    def _hooks(self, parts: list[nn.Module]) -> list[Mapping[int, Any]]:
-        """All hooks that may run within a step, of each kind."""
-        found: list[Mapping[int, Any]] = [*_hooks_of_all()]
-        for part in parts:
-            found += [part._forward_pre_hooks, part._forward_hooks]
-            found += [part._backward_pre_hooks, part._backward_hooks]
-        for parameter in _parameters_of(parts):
-            found += [parameter._backward_hooks or {}, parameter._post_accumulate_grad_hooks or {}]
-        for optimizer in self._optimizers:
-            found += [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
-        return found
+    def _held_fast(self) -> list[Any]:
+        return held_fast(self._loss, self._optimizers)
 
 
 class _Graph(Protocol):
@@ -284,7 +234,7 @@ class _Recording:
         self.runs = 0
         self.graph: _Graph | None = None
         self.figures = torch.empty(0)
-        self.baked_in: list[Any] = []
+        self.held_fast: list[Any] = []
 
     def fits(self, parts: list[Batch]) -> bool:
         """Whether a batch has the same shape."""
@@ -297,148 +247,9 @@ class _Recording:
             targets.copy_(new_targets)
 
 
-class _Cuda:
-    """What recording asks of CUDA. Graphs are recorded on a stream of their own."""
-
-    def __init__(self, device: torch.device):
-        self._device = device
-        self._stream = torch.cuda.Stream(device)
-
-    @contextlib.contextmanager
-    def beside(self) -> Iterator[None]:
-        """Within, the GPU computes on that stream: after all that it was given so far, and before
-        all that comes. What libraries keep for each stream is made there before it is recorded."""
-        usual = torch.cuda.current_stream(self._device)
-        self._stream.wait_stream(usual)
-        with torch.cuda.stream(self._stream):
-            yield
-        usual.wait_stream(self._stream)
-
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[torch.cuda.CUDAGraph]:
-        """Within, what the GPU is given is not computed, but recorded."""
-        gc.collect()  # what is left of other steps would have a stream of its own
-        graph = torch.cuda.CUDAGraph()
-        pool = torch.cuda.graph_pool_handle()
-        error: RuntimeError | None = None
-        try:
-            with self._recorded_in(graph, pool):
-                try:
-                    yield graph
-                except RuntimeError as raised:  # out of memory, say: it still ends as usual
-                    error = raised
-        except RuntimeError:  # the driver has cut it off
-            self._forget(pool)
-            raise
-        if error is not None:
-            raise error
-
-    @contextlib.contextmanager
-    def _recorded_in(self, graph: torch.cuda.CUDAGraph, pool: Any = None) -> Iterator[None]:
-        """Within, what the GPU is given is recorded, and other threads may use it meanwhile. The
-        stream is entered here: where a recording is cut off, torch does not leave it."""
-        mode = "thread_local"
-        with (
-            torch.cuda.stream(self._stream),
-            torch.cuda.graph(graph, pool, self._stream, capture_error_mode=mode),
-        ):
-            yield
-
-    def _forget(self, pool: Any) -> None:
-        """Leave torch as if a recording that was cut off had ended. Its allocator would free no
-        memory while one goes on; and its generator of random numbers would refuse dropout in the
-        next step (torch 2.9 to 2.12), until another recording, of nothing much, ends."""
-        index = self._device.index
-        with contextlib.suppress(RuntimeError):
-            torch._C._cuda_endAllocateToPool(index, pool)
-            torch._C._cuda_releasePool(index, pool)
-        with contextlib.suppress(RuntimeError), self._recorded_in(torch.cuda.CUDAGraph()):
-            torch.zeros(1, device=self._device)
-
-    def free_memory(self) -> None:
-        """Give back what the graphs have used that are gone, once all is computed."""
-        torch.cuda.synchronize(self._device)
-        torch.cuda.empty_cache()
-
-    def is_nearly_full(self) -> bool:
-        """Whether hardly any memory is left for what is computed beside a graph, which keeps to
-        itself what a step needs: an evaluation, say."""
-        free, total = torch.cuda.mem_get_info(self._device)
-        return free < _LEFT * total
-
-    @contextlib.contextmanager
-    def noting_waits(self) -> Iterator[list[str]]:
-        """Within, warnings of operations that wait for the GPU are noted; other ones are lost."""
-        waits: list[str] = []
-        mode = torch.cuda.get_sync_debug_mode()
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            torch.cuda.set_sync_debug_mode("warn")
-            try:
-                yield waits
-            finally:
-                torch.cuda.set_sync_debug_mode(mode)
-                waits += [str(one.message) for one in told if _WAITED in str(one.message)]
-
-
 def _reads_tensors(optimizer: Optimizer) -> bool:
     """Whether an optimizer can read its rates from tensors of the device: one of torch can if it is
     made for that, which its groups tell."""
     if isinstance(optimizer, Muon):
         return True
     return all(g.get("fused") or g.get("capturable") for g in optimizer.param_groups)
-
-
-def _parameters_of(parts: list[nn.Module]) -> list[nn.Parameter]:
-    """Those that the modules themselves have; one that several of them share is there for each."""
-    held = [one for part in parts for one in part._parameters.values()]
-    return [parameter for parameter in held if parameter is not None]
-
-
-def _parts_of(function: Any) -> list[Any]:
-    """What has the attributes that a loss function may use: itself, and the object whose method it
-    is; of a module all modules in it."""
-    if isinstance(function, functools.partial):
-        return _parts_of(function.func)
-    found: list[Any] = []
-    for owner in (function, getattr(function, "__self__", None)):
-        if isinstance(owner, nn.Module):
-            found += owner.modules()
-        elif hasattr(owner, "__dict__"):
-            found.append(owner)
-    return found
-
-
-def _note(found: list[Any], value: Any, depth: int = _DEEP) -> None:
-    """Add to what was found whatever of a value can be compared: a number, a name, a function,
-    where a tensor lies, or several of these."""
-    if isinstance(value, _PLAIN) or inspect.isroutine(value):
-        found.append(value)
-    elif isinstance(value, Tensor):
-        found.append(value.data_ptr() if value.layout == torch.strided else id(value))
-    elif isinstance(value, dict) and depth > 0:
-        for key, one in value.items():
-            _note(found, key, depth - 1)
-            _note(found, one, depth - 1)
-    elif isinstance(value, (list, tuple)) and depth > 0:
-        for one in value:
-            _note(found, one, depth - 1)
-
-
-def _hooks_of_all() -> list[Mapping[int, Any]]:
-    """Those that were registered for every module and every optimizer there is."""
-    of_modules = nn.modules.module
-    return [
-        of_modules._global_forward_pre_hooks,
-        of_modules._global_forward_hooks,
-        of_modules._global_backward_pre_hooks,
-        of_modules._global_backward_hooks,
-        _global_optimizer_pre_hooks,
-        _global_optimizer_post_hooks,
-    ]
-
-
-def _random_states() -> list[Any]:
-    """Of the generators on the processor that everybody shares."""
-    of_numpy = np.random.get_state(legacy=False)
-    return [random.getstate(), str(of_numpy), torch.default_generator.get_state().tolist()]

@@ -408,7 +408,7 @@ def test_a_recording_that_the_driver_cuts_off_leaves_a_training_as_it_is(
             dropped = nn.functional.dropout(self.table(token_ids), 0.1)
             return dropped * (1.0 + self.table.weight[0, 0].item())
 
-    monkeypatch.setattr("minigpt.training.captured._Cuda.noting_waits", not_noting)
+    monkeypatch.setattr("minigpt.training.cuda_graph.Cuda.noting_waits", not_noting)
     say_not_captured.cache_clear()
     dataset = minigpt.prepare("my.txt", vocab_size=300)
     noted = Noted()

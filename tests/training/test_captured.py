@@ -160,7 +160,7 @@ class Training:
 @pytest.fixture
 def dropout_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropout draws its numbers on the processor here, on a GPU there."""
-    monkeypatch.setattr("minigpt.training.captured._random_states", list)
+    monkeypatch.setattr("minigpt.training.captured.random_states", list)
 
 
 def freeze(model: nn.Module) -> None:
@@ -510,8 +510,8 @@ def test_nothing_is_compared_where_nobody_else_could_change_it(
     with training.under_way():
         training.take(5)
         compared: list[bool] = []
-        usual = training.step._baked_in
-        monkeypatch.setattr(training.step, "_baked_in", lambda: compared.append(True) or usual())
+        usual = training.step._held_fast
+        monkeypatch.setattr(training.step, "_held_fast", lambda: compared.append(True) or usual())
         for is_unchanged in (True, True, False):
             training.descent.step(training.state, done=0.5, is_unchanged=is_unchanged)
         assert len(compared) == 1
