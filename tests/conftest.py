@@ -189,9 +189,8 @@ def forks() -> Iterator[Forks]:
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trained run with a bpe tokenizer, and with its picture, to be read only."""
+    """A trained run with a bpe tokenizer, to be read only."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(reports, "draw_losses", real_draw_losses)
         folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
         return folder / train_tiny(steps=30, num_evals=3)
 

@@ -315,7 +315,7 @@ def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path:
     def twice(size: int) -> Path:
         """A text of blocks of that size, each of which stands there twice."""
         draw, file = random.Random(0), tmp_path / f"{size}.txt"
-        letters = (draw.choices("abcdefghijklmnop", k=size) for _ in range(40_000 // size))
+        letters = (draw.choices("abcdefghijklmnop", k=size) for _ in range(24_000 // size))
         file.write_text("".join(2 * "".join(block) for block in letters))
         return file
 
