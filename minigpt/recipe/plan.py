@@ -201,7 +201,8 @@ def _regularised(
     split_prob = rules.plan_token_split_prob(epochs, width, text.tokenizer)
     settings = settings.planned(token_split_prob=split_prob)
 
-    dropout = rules.plan_dropout(epochs, width, settings["token_split_prob"])
+    is_helped = settings["token_split_prob"] > 0.0 or start is not None
+    dropout = rules.plan_dropout(epochs, width, is_helped)
     if start is not None:
         dropout = max(dropout, start.dropout)
     is_tied = rules.plan_tied(epochs, settings.network)

@@ -225,13 +225,14 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
     return 0.15 if is_read_often and tokenizer != "char" else 0.0
 
 
-def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
+def plan_dropout(epochs: float, width: int, is_helped: bool = False) -> float:
     """0.1 for each doubling of epochs or width beyond what does no harm, in steps of 0.05, 0.3 at
     most.
 
-    It is 0 up to about 5 epochs at width 128, or 9 if tokens are split.
+    It is 0 up to about 5 epochs at width 128, or 9 where it `is_helped`: tokens are split, or the
+    weights that are kept lie near those of a model that a training has begun with.
     """
-    harmless = 8.0 if split_prob > 0.0 else 4.0  # epochs at width 128
+    harmless = 8.0 if is_helped else 4.0  # epochs at width 128
     doublings = math.log2(max(epochs * width / 128, 1e-9) / harmless)
     in_steps = round(0.05 * round(0.1 * doublings / 0.05), 2)
     return clamped(in_steps, 0.0, 0.3)

@@ -157,7 +157,7 @@ def test_the_more_often_a_text_is_read_the_more_of_it_is_hidden() -> None:
     """By dropout, and by splitting its tokens otherwise each time."""
     rates = [plan_dropout(epochs, 128) for epochs in range(1, 1000)]
     assert rates == sorted(rates) and rates[0] == rates[2] == 0.0 and rates[-1] == 0.3
-    assert plan_dropout(15, 256) == plan_dropout(60, 64) > plan_dropout(15, 256, split_prob=0.1) > 0
+    assert plan_dropout(15, 256) == plan_dropout(60, 64) > plan_dropout(15, 256, is_helped=True) > 0
     probs = [plan_token_split_prob(epochs, 128, "bpe") for epochs in (1, 2, 4, 8)]
     assert probs[:2] == [0.0, 0.0] and probs[2] == probs[3] > 0.0
     assert (
@@ -411,7 +411,7 @@ def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
     epochs = 60 * config.training.batch_size * 32 / plan["tokens"]
     split = plan_token_split_prob(epochs, 64, "bpe")
     assert config.training.token_split_prob == split > 0
-    assert config.gpt.dropout == plan_dropout(epochs, 64, split) > 0
+    assert config.gpt.dropout == plan_dropout(epochs, 64, split > 0.0) > 0
     told = "\n".join(plan["reasons"])
     assert "context: 32 tokens, because the text has only " in told
     assert f"the text's {plan['tokens']} tokens are read {epochs:.1f} times" in told
@@ -465,7 +465,7 @@ def test_all_of_a_plan_is_fitted_to_the_tokens_that_were_found() -> None:
 
     assert fitted.tokens == len(tokens)
     assert fitted.settings["dropout"] == plan_dropout(
-        fitted.epochs, fitted.model.emb_dim, fitted.settings["token_split_prob"]
+        fitted.epochs, fitted.model.emb_dim, fitted.settings["token_split_prob"] > 0.0
     )
     assert fitted.model.vocab_size == tokenizer.vocab_size
     same = replace(plan.text, bytes_per_token=plan.text.size / len(tokens))
