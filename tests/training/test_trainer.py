@@ -473,7 +473,7 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("english")
     with pytest.MonkeyPatch.context() as patch:
         move_into(folder, patch)
-        Path("tales.txt").write_text(TALES.read_text()[:30_000])
+        Path("tales.txt").write_text(TALES.read_text()[:100_000])
         return folder / train_tiny("tales.txt", out="english", **FASTER)
 
 
