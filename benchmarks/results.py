@@ -53,7 +53,8 @@ def main() -> None:
     if given.take is not None:
         for row in json.loads(given.take.read_text(encoding="utf-8")):
             section = Section(**row)
-            if section not in sections:
+            known = [one for one in sections if one.title == section.title]
+            if section not in known and all(one.date <= section.date for one in known):
                 sections = store(sections, section)
 
     measurements = MEASUREMENTS | OF_THE_BASE | BESIDE_A_GPU | ON_A_GPU

@@ -70,7 +70,8 @@ def continued_config(folder: Path, state: TrainingState, training: Mapping[str, 
     if "minutes" in changed:  # more time is worth as many evaluations as usual
         usual = max(old.training.num_evals, TrainConfig.num_evals)
         changed = {"steps": None, "num_evals": usual, **changed}
-    if changed.get("steps") is not None:  # and so are more steps
+    more_steps = (changed.get("steps") or 0) > (old.training.steps or 0)
+    if more_steps:  # are worth more of them, too
         usual = max(old.training.num_evals, rules.evals_in_steps(changed["steps"]))
         changed = {"num_evals": usual, **changed}
     asked = _on_its_device(replace(old.training, **changed), old.training, changed)

@@ -168,8 +168,8 @@ def beside_counting(best: float, counting: float, counted_tokens: int, text_leng
 
 
 def say_interrupted(folder: Path, is_saved: bool) -> None:
-    """What is left of a training that was interrupted, and how to continue it or why it cannot
-    be."""
+    """What is left of a training that was interrupted, and how to continue it, or why the command
+    cannot."""
     last = "could not be saved"
     if is_saved:
         last = f"is in {folder}/checkpoint"
@@ -179,6 +179,6 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     say(f"interrupted: the best weights {best}, the last state {last}")
     why_not = why_not_continued(folder)
     if why_not is not None:
-        say(f"it cannot be continued: {why_not}")
+        say(f"--resume cannot continue it: {why_not}")
         return
     say_command("to continue it", f"{command('train')} --resume --out {quote_path(folder)}")

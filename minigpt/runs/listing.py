@@ -29,6 +29,7 @@ from .folder import (
     has_checkpoint,
     kept_steps,
     read_config,
+    read_usual,
 )
 from .state import facts_of, is_training
 from .weights import count_weights, read_best, read_network
@@ -124,6 +125,7 @@ def why_not_continued(folder: Path) -> str | None:
         check_is_gpt(folder)
         load_tokenizer(folder / TOKENIZER)
         check_is_in_files(read_config(folder).text)
+        read_usual(folder)
     except UserError as problem:
         if problem.kind == "text_gone":
             return f"{problem}; a new run can begin with its model: --init {quote_path(folder)}"

@@ -94,7 +94,7 @@ class CapturedStep:
     def __call__(self, parts: list[Batch], is_unchanged: bool = False) -> Tensor:
         """Take a step. Returns its figures, which a later step may overwrite.
 
-        With `is_unchanged` nobody else's code has run since the last one, so that nothing is
+        With `is_unchanged` no code of somebody else has run since the last one, so that nothing is
         compared that a graph holds fast, which takes a millisecond or two.
         """
         if not self._reads_tensors:
@@ -196,7 +196,7 @@ class CapturedStep:
             problem = str(error).strip().splitlines()[0]
 
         if problem is None and cuda.is_nearly_full():
-            problem = "its memory would leave none for evaluations"
+            problem = "hardly any of the GPU's memory is left for evaluations"
         if problem is None:
             recording.graph = graph
             self.recorded += 1

@@ -34,7 +34,8 @@ class Cuda:
     @contextlib.contextmanager
     def recording(self) -> Iterator[torch.cuda.CUDAGraph]:
         """Within, what the GPU is given is not computed, but recorded."""
-        gc.collect()  # what is left of other steps would have a stream of its own
+        # What Python has not collected of other steps belongs to another stream, which would wait.
+        gc.collect()
         graph = torch.cuda.CUDAGraph()
         pool = torch.cuda.graph_pool_handle()
         error: RuntimeError | None = None

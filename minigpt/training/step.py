@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .. import UserError
-from ..config import TrainConfig
+from ..config import GPT_NAME, TrainConfig
 from ..data.batches import Batch, Batches, sent
+from ..generation.torch_gpt import network_name
 from . import distributed, workers
 from .captured import CapturedStep, say_not_captured, why_not_captured
 from .checkpoint import Learner, TrainingState
@@ -80,7 +81,8 @@ class GradientDescent:
         self._optimizers = learner.optimizers
         self._batches = batches
         self._config = config
-        self._has_own_schedule = schedule is not None
+        # Code of somebody else that runs between steps: a network also in evaluations and samples.
+        self._has_own_code = schedule is not None or network_name(learner.model) != GPT_NAME
         self._schedule: Schedule = schedule or partial(
             rise_and_fall,
             warmup_ratio=config.warmup_ratio,
@@ -127,8 +129,8 @@ class GradientDescent:
         """Start a step; `done` is the share of the training that lies before it, 0 to 1. It counts
         as taken at once; then :meth:`finish` tells how it went.
 
-        With `is_unchanged` no code of somebody else has run since the last step, by which the
-        model, its loss or an optimizer could be another one.
+        With `is_unchanged` no callback has run since the last step that could have changed the
+        model, its loss or an optimizer.
 
         Raises:
             UserError: if the schedule or the loss returns what it must not.
@@ -146,7 +148,7 @@ class GradientDescent:
 
         seed_step(self._config, state.step)
         if self._captured is not None:
-            figures = self._captured(parts, is_unchanged and not self._has_own_schedule)
+            figures = self._captured(parts, is_unchanged and not self._has_own_code)
         else:
             figures = self._gradients_of(state, parts)
             if not figures.is_cuda:  # they are there: weights that are fine stay so

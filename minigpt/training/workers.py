@@ -84,8 +84,8 @@ def number_for(model: nn.Module, config: TrainConfig) -> int:
     device = next(model.parameters()).device
     if why_not_shared(device, config.compile, common_dropout) is not None:
         return 1
-    num_workers = config.num_workers or 1
-    return min(num_workers, config.micro_batch_size or num_workers)
+    at_once = min(config.micro_batch_size or config.batch_size, config.batch_size)
+    return min(config.num_workers or 1, at_once)
 
 
 def why_not_shared(device: torch.device, compile: str, attention_dropout: float) -> str | None:

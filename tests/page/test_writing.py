@@ -10,6 +10,7 @@ from minigpt.generation.writer import Writer
 from minigpt.runs.read_model import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
+from ..patience import PATIENCE
 from .conftest import (
     PROMPT,
     SHAPE,
@@ -104,8 +105,10 @@ def test_stop_acts_at_once_and_the_focus_stays_on_a_button_that_goes_on(
             const press = (area) => area.dispatchEvent(new KeyboardEvent("keydown", key));
             const click = (button) => {{ button.focus(); button.click(); }};
             const {{ length }} = minigpt.now().ids;
+            const end = Date.now() + {1000 * PATIENCE};
+            const waits = () => minigpt.now().ids.length === length && Date.now() < end;
             {begin};
-            while (minigpt.now().ids.length === length) await new Promise(done => setTimeout(done));
+            while (waits()) await new Promise(done => setTimeout(done));
             {stop};
         }}""")
         until_read(page)

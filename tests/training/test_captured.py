@@ -516,9 +516,35 @@ def test_nothing_is_compared_where_nobody_else_could_change_it(
             training.descent.step(training.state, done=0.5, is_unchanged=is_unchanged)
         assert len(compared) == 1
 
-        training.descent._has_own_schedule = True
+        training.descent._has_own_code = True
         training.descent.step(training.state, done=0.5, is_unchanged=True)
         assert len(compared) == 2
+
+
+class Masked(Bigrams):
+    """A network that keeps a tensor made for the length of its latest input."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda model: 0.0)
+        self.mask = torch.ones(0)
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        length = token_ids.shape[1]
+        if len(self.mask) != length:
+            self.mask = torch.ones(length)
+        return super().forward(token_ids) * self.mask[:, None]
+
+
+def test_a_network_of_ones_own_may_change_in_an_evaluation(dataset: Dataset) -> None:
+    training = Training(dataset, True, model=Masked(), optimizer="adamw")
+    with training.under_way():
+        training.take(5)
+        before = training.model.mask  # kept, or the next one may lie in its place
+        training.model(torch.zeros(1, 3, dtype=torch.int64))
+        training.model(torch.zeros(1, 12, dtype=torch.int64))
+        for _ in range(5):
+            training.descent.step(training.state, done=0.5, is_unchanged=True)
+        assert training.step.recorded == 2 and training.model.mask is not before
 
 
 def test_what_a_callback_changes_in_every_step_ends_in_steps_that_are_not_recorded(
@@ -543,7 +569,7 @@ def test_a_graph_that_leaves_no_memory_for_evaluations_is_given_up(
     training = Training(dataset, True)
     weights = training.train()
     said = capsys.readouterr().err
-    assert said.count("its memory would leave none for evaluations") == 1
+    assert said.count("hardly any of the GPU's memory is left") == 1
     assert training.recorded == 0
     torch.testing.assert_close(weights, Training(dataset, False).train(), rtol=0, atol=1e-6)
 

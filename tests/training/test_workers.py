@@ -239,7 +239,7 @@ def test_no_more_workers_compute_than_sequences_are_computed_at_once() -> None:
         workers.number_for(gpt(), replace(config, micro_batch_size=micro)) for micro in (8, 4, 3, 1)
     ]
     assert numbers == [4, 4, 3, 1]
-    assert workers.number_for(gpt(), TrainConfig(num_workers=4, batch_size=2)) == 4
+    assert workers.number_for(gpt(), TrainConfig(num_workers=4, batch_size=2)) == 2
 
 
 def test_workers_change_a_run_only_by_rounding(workplace: Path) -> None:

@@ -5,7 +5,7 @@ import { model } from "./client.js";
 import { emptyText, give, onChange, state } from "./state.js";
 import { lookAt } from "./writing.js";
 
-const KEPT = "minigpt-page";
+const KEPT = "minigpt-page-2"; // another number where another version could not read it
 const AT_MOST_EVERY = 200; // milliseconds: a browser allows some 200 steps of its history in half a minute
 const RUNS = ["origin", "starts", "draws"]; // many equal values one after another
 let stepped = { number: 0, at: 0 }; // the version of the newest step in the browser's history
