@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from .. import UserError
 from ..config import GPT_NAME, TrainConfig
 from ..data.batches import Batch, Batches, sent
-from ..generation.torch_gpt import network_name
+from ..runs.weights import saved_name
 from . import distributed, workers
 from .captured import CapturedStep, say_not_captured, why_not_captured
 from .checkpoint import Learner, TrainingState
@@ -82,7 +82,7 @@ class GradientDescent:
         self._batches = batches
         self._config = config
         # Code of somebody else that runs between steps: a network also in evaluations and samples.
-        self._has_own_code = schedule is not None or network_name(learner.model) != GPT_NAME
+        self._has_own_code = schedule is not None or saved_name(learner.model) != GPT_NAME
         self._schedule: Schedule = schedule or partial(
             rise_and_fall,
             warmup_ratio=config.warmup_ratio,
