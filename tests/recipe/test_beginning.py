@@ -68,7 +68,7 @@ def test_a_text_like_those_that_the_base_has_read_is_begun_with_it(tiny_base: Pa
     plan = planned()
     base = read_base()
     assert plan.init == "base" and plan.text.loss_before is not None
-    assert plan.model == base.glass.config
+    assert replace(plan.model, dropout=base.glass.config.dropout) == base.glass.config
     assert plan.with_base is not None and plan.from_nothing is not None
     assert plan.with_base < plan.from_nothing
 
@@ -279,7 +279,8 @@ def test_a_short_text_has_a_shorter_context_of_the_base(tiny_base: Path) -> None
     plan = planned({"init": "base"})
     assert plan.model.context_length < read_base().glass.config.context_length
     run = minigpt.train("my.txt", init="base", **SHORT)
-    assert read_config(run).model == plan.model
+    of_few_steps = replace(plan.model, dropout=0.0)
+    assert read_config(run).model == of_few_steps
 
 
 def test_a_text_of_which_the_plan_expects_more_tokens_than_there_are_is_trained_on(
