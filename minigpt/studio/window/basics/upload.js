@@ -131,7 +131,9 @@ async function uploaded(files, text, told, signal) {
     await post(isNothing ? `${address}/delete` : `${address}/read`);
     return { id: isNothing ? null : id, failed };
   } catch (error) {
-    await undo(address, text === null, kept);
+    // Where the studio is not heard, or this page is about to close, what came stays.
+    const isUnheard = error instanceof Refusal && error.status === 0;
+    if (signal.aborted || !isUnheard) await undo(address, text === null, kept);
     throw error;
   }
 }
