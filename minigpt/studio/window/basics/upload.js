@@ -132,8 +132,8 @@ async function uploaded(files, text, told, signal) {
     return { id: isNothing ? null : id, failed };
   } catch (error) {
     // Where the studio is not heard, or this page is about to close, what came stays.
-    const isUnheard = error instanceof Refusal && error.status === 0;
-    if (signal.aborted || !isUnheard) await undo(address, text === null, kept);
+    const isRefused = error instanceof Refusal && error.status !== 0;
+    if (signal.aborted || isRefused) await undo(address, text === null, kept);
     throw error;
   }
 }
