@@ -23,7 +23,7 @@ from .text_stats import TextStats
 from .tuning import tuned
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
-_SHORT_STEP = 10  # seconds; a training whose steps take no longer is never refused
+_SHORT_STEP = 60  # seconds; a training whose steps take no longer is never refused
 _STEPS_WORTHWHILE = 100  # the minutes that are proposed suffice for so many steps
 
 
@@ -227,8 +227,9 @@ def _plan_num_evals(text: TextStats, model: GPTConfig, machine: Machine, setting
 
 
 def has_time_for_a_step(planned: Planned) -> bool:
-    """Whether a single step can be made. A step of a few seconds always can, however few the
-    minutes, and so can any step if their number is given."""
+    """Whether a single step can be made. A step of less than a minute always can, however few the
+    minutes, since a busy machine seems several times as slow as it is; and so can any step if their
+    number is given."""
     if planned.asked["steps"] is not None:
         return True
     seconds_a_step = planned.seconds / planned.steps

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from minigpt.runs.state import facts_of
 from minigpt.studio.trainings.asking import ask, go_on, is_busy, read_job, stop
 from minigpt.studio.trainings.line import Line
 from minigpt.studio.trainings.removal import Everything, everything_of_text, put_into_bin
@@ -84,7 +85,7 @@ def stopped(workspace: Workspace) -> Path:
     studio = subprocess.Popen(
         [sys.executable, "-c", STUDIO, str(workspace.root)], stdin=subprocess.PIPE
     )
-    wait_until(run, "reading", "measuring", "learning")
+    wait_for(lambda: facts_of(run).said, "its process to speak")  # else none may be started yet
     studio.kill()
     studio.wait()
 

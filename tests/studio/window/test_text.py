@@ -54,10 +54,17 @@ def test_of_many_files_that_are_left_out_more_are_shown_at_each_press(
 
 
 def test_what_came_of_an_upload_that_broke_off_can_be_used(page: Any, tmp_path: Path) -> None:
-    page.route("**/files?name=two.txt", lambda route: None)  # it never comes
-    for name in ("one.txt", "two.txt"):
-        (tmp_path / name).write_text(STORY)
-    page.get_by_label("Choose files").set_input_files([tmp_path / "one.txt", tmp_path / "two.txt"])
+    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    files[0].write_text(STORY)
+    files[1].write_text(1_000 * STORY)
+    slowly = {
+        "offline": False,
+        "latency": 0,
+        "downloadThroughput": -1,
+        "uploadThroughput": len(STORY.encode()),  # bytes a second
+    }
+    page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slowly)
+    page.get_by_label("Choose files").set_input_files(files)
     page.get_by_text("Copying 2 of 2").wait_for()
 
     other = page.context.new_page()
