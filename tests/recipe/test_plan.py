@@ -22,6 +22,7 @@ from minigpt.data.batches import Dataset
 from minigpt.recipe.machine import Machine, Speed
 from minigpt.recipe.plan import Planned
 from minigpt.recipe.rules import (
+    CLEARLY_MORE,
     plan_context,
     plan_dropout,
     plan_token_split_prob,
@@ -90,13 +91,16 @@ def test_every_plan_fits_the_text_and_the_time(
 def test_more_minutes_never_plan_a_smaller_model_or_a_worse_figure(
     text: TextStats, speed: Speed, one: float, other: float
 ) -> None:
-    """Where the width steps up, the forecast gets worse for a while (docs/decisions.md)."""
+    """Where the width steps up, the forecast gets worse for a while (docs/decisions.md); and a
+    little where there is time for smaller batches: it does not know that they teach more."""
     short, long = (planned(text, speed, minutes=m) for m in sorted((one, other)))
     assert short.model.emb_dim <= long.model.emb_dim
     assert long.bits_per_byte is not None and short.bits_per_byte is not None
 
     has_one_width = short.model.emb_dim == long.model.emb_dim
     margin = 1.005 if has_one_width else 1.08
+    if long.settings["batch_size"] < short.settings["batch_size"]:
+        margin *= CLEARLY_MORE**0.15  # as the forecast takes fewer tokens
     assert long.bits_per_byte <= short.bits_per_byte * margin
 
 
