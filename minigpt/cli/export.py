@@ -77,7 +77,7 @@ def run(given: argparse.Namespace) -> None:
             use = f"llama-cli -m {shown} {options} -p {quote('Once upon a time')}"
             if chat is not None:
                 modelfile = chat.modelfile(file, config.context_length, usual)
-                (folder / MODELFILE).write_text(modelfile, encoding="utf-8")
+                (folder / MODELFILE).write_text(modelfile, encoding="utf-8", newline="\n")
                 use = f"ollama create {_ollama_name(name)} -f {quote_path(out / MODELFILE)}"
         else:
             write_folder(

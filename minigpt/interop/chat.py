@@ -101,7 +101,8 @@ class ChatFormat:
             turn = f"{before}{{{{ .Content }}}}{_in_go(self.end_of_turn)}"
             turns.append(f'{{{{ {condition} eq .Role "{role}" }}}}{turn}')
 
-        stops = "".join(f"PARAMETER stop {json.dumps(stop)}\n" for stop in self.stops)
+        # Ollama knows no escapes between quotes: a line end is written as one.
+        stops = "".join(f'PARAMETER stop """{stop}"""\n' for stop in self.stops)
         return (
             f"# It answers as {self.answerer}: {MANNER}.\n"
             f"FROM ./{file}\n"

@@ -137,6 +137,7 @@ def test_a_speaker_is_no_markup_in_a_modelfile() -> None:
     names = ["{{ .System }}", 'a """ b']
     dialogue = Dialogue(dict.fromkeys(names, 3))
     chat = ChatFormat(dialogue, CharacterTokenizer("a"))
-    template = chat.modelfile("my.gguf", 16).split("\nTEMPLATE ")[1]
+    modelfile = chat.modelfile("my.gguf", 16)
+    template = modelfile.split("\nTEMPLATE ")[1].split("\nPARAMETER ")[0]
     assert template.count('"""') == 2
     assert '{{ "{{ .System }}: " }}{{ .Content }}' in template

@@ -250,7 +250,7 @@ def test_an_export_says_who_answers(talking_run: Path, workplace: Path, type_: T
     assert status == 0, err
     modelfile = (Path(out.strip()) / "Modelfile").read_text()
     assert "FROM ./chat.gguf" in modelfile
-    assert 'PARAMETER stop "<|turn|>"' in modelfile
+    assert 'PARAMETER stop """<|turn|>"""' in modelfile
     assert '"user" }}<|speaker|>Anna: {{ .Content }}<|turn|>' in modelfile
     assert modelfile.count('<|speaker|>Otto:"""') == 1
     assert MANNER in modelfile and MANNER in err
@@ -261,7 +261,7 @@ def test_the_export_of_a_play_has_its_form(play_run: Path, workplace: Path, type
     status, out, err = type_("export", str(play_run), "--to", "gguf", "--as", "OTTO")
     assert status == 0, err
     modelfile = (Path(out.strip()) / "Modelfile").read_text()
-    assert r'PARAMETER stop "\n\n"' in modelfile
+    assert 'PARAMETER stop """\n\n"""\n' in modelfile
     assert '"user" }}ANNA:\n{{ .Content }}\n\n{{' in modelfile
     assert modelfile.count('OTTO:\n"""') == 1
 

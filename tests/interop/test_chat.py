@@ -1,6 +1,6 @@
 """A run of conversations talks in transformers as it does here; GGUF holds the same template."""
 
-import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,7 +66,7 @@ def test_an_answer_stops_at_the_token_that_ends_a_turn_or_else_where_the_text_do
         assert (chat.stops, chat.end_of_turn) == (stops, stops[0])
         file = chat.modelfile("model.gguf", 64)
         assert file.count("PARAMETER stop") == 1
-        assert f"PARAMETER stop {json.dumps(stops[0])}\n" in file
+        assert f'PARAMETER stop """{stops[0]}"""\n' in file
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,12 @@ def test_the_template_reads_what_is_odd_as_the_server_does(
 
 
 def test_a_modelfile_stops_where_an_answer_does() -> None:
-    dialogue = Dialogue({"Otto": 5, "Anna": 4}, Layout("{speaker}: {text}\n", ends_at_name=True))
-    modelfile = ChatFormat(dialogue, byte_pairs()).modelfile("model.gguf", 64)
-    stops = [line for line in modelfile.splitlines() if line.startswith("PARAMETER stop")]
-    assert stops == [r'PARAMETER stop "\nOtto:"', r'PARAMETER stop "\nAnna:"']
+    """Ollama takes what stands between the quotes as it is (parser/parser.go, `unquote`)."""
+    dialogue = Dialogue({"JÜRGEN": 5, "Anna": 4}, Layout("{speaker}: {text}\n", ends_at_name=True))
+    chat = ChatFormat(dialogue, byte_pairs())
+    modelfile = chat.modelfile("model.gguf", 64)
+    stops = re.findall(r'^PARAMETER stop """(.*?)"""$', modelfile, re.MULTILINE | re.DOTALL)
+    assert stops == ["\nJÜRGEN:", "\nAnna:"] == list(chat.stops)
 
 
 def test_a_modelfile_samples_as_the_run_says_and_not_by_ollamas_own_filters() -> None:
