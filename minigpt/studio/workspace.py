@@ -51,6 +51,10 @@ class Workspace:
             raise Refusal(404, "This text is not here any more.", kind="text_gone")
         return folder
 
+    def text_folders(self) -> list[Path]:
+        """Where the texts are, and what is left of some. Other folders there are somebody's own."""
+        return [folder for folder in self.texts.glob("*/") if TEXT_ID.fullmatch(folder.name)]
+
     def run_folder(self, name: str) -> Path:
         """The folder of a run that is there. A Refusal of status 404 if it is not."""
         if not is_one_name(name) or not (self.runs / name).is_dir():

@@ -123,8 +123,8 @@ def a_sample(step: int) -> dict[str, Any]:
     return {"step": step, "seconds": 1.0 + step, "beginning": "It", "text": "It rained."}
 
 
-def write_config(run: Path, **training: Any) -> None:
-    origin = {"text": {"files": ["texts/0123456789ab/files"]}, "fingerprint": "f"}
+def write_config(run: Path, file: str = "texts/0123456789ab/files", **training: Any) -> None:
+    origin = {"text": {"files": [file]}, "fingerprint": "f"}
     config = {"format": 8, "model": {}, "training": {"minutes": 2.0, **training}, "origin": origin}
     (run / CONFIG).write_text(json.dumps(config))
 

@@ -13,7 +13,6 @@ from minigpt.studio.trainings.asking import is_busy
 from minigpt.studio.trainings.removal import (
     empty_bin,
     everything_of_run,
-    everything_of_text,
     put_back,
     put_into_bin,
     rename_run,
@@ -23,7 +22,7 @@ from minigpt.studio.workspace import Workspace
 from minigpt.system.atomic import unfinished_name
 
 from ..patience import PATIENCE
-from .by_hand import TEXT, a_job, make_run
+from .by_hand import TEXT, a_job, make_run, write_config
 from .conftest import Window
 
 LEARNED: dict[str, Any] = {
@@ -185,7 +184,7 @@ def test_nothing_is_removed_while_a_run_of_the_text_learns(workspace: Workspace)
     make_run(workspace.runs, "done", job=a_job(), **LEARNED)
     make_run(workspace.runs, "learns", job=a_job(), phase="training", is_alive=True)
     with pytest.raises(Refusal) as refused:
-        everything_of_text(workspace, TEXT["id"]).remove()
+        everything_of_run(workspace, workspace.runs / "done").remove()
     assert refused.value.status == 409
     assert (workspace.runs / "done").exists()
     assert folder.exists()
@@ -197,25 +196,38 @@ def test_all_of_a_text_is_named_and_runs_of_other_texts_are_not(workspace: Works
     make_run(workspace.runs, "other", job=a_job(text={**TEXT, "id": "ba9876543210"}))
     make_run(workspace.bin, "deleted", job=a_job(), **LEARNED)
 
-    parts = everything_of_text(workspace, TEXT["id"]).parts(workspace)
-    named = {(part["kind"], part["name"]) for part in parts}
-    assert named == {("run", "mine"), ("run", "of-a-terminal"), ("bin", "deleted")}
-    assert everything_of_run(workspace, workspace.runs / "mine").parts(workspace) == parts
+    for run in (workspace.runs / "mine", workspace.runs / "of-a-terminal"):
+        parts = everything_of_run(workspace, run).parts(workspace)
+        named = {(part["kind"], part["name"]) for part in parts}
+        assert named == {("run", "mine"), ("run", "of-a-terminal"), ("bin", "deleted")}
     (alone,) = everything_of_run(workspace, workspace.runs / "other").parts(workspace)
     assert alone["name"] == "other"
 
 
 def test_the_same_text_that_was_dropped_twice_is_two_texts(workspace: Workspace) -> None:
-    make_run(workspace.runs, "first", job=a_job(), **LEARNED)
+    first = make_run(workspace.runs, "first", job=a_job(), **LEARNED)
     second = make_run(
         workspace.runs, "second", job=a_job(text={**TEXT, "id": "ba9876543210"}), **LEARNED
     )
-    assert everything_of_text(workspace, TEXT["id"]).runs == [workspace.runs / "first"]
+    assert everything_of_run(workspace, first).runs == [first]
     assert everything_of_run(workspace, second).runs == [second]
 
 
-@pytest.mark.parametrize("text", ["..", "../runs", "", "a/b", ".bin"])
+@pytest.mark.parametrize("text", ["..", "../runs", "novels", "a/b", ".bin"])
 def test_no_other_folder_is_taken_for_a_text(text: str, workspace: Workspace) -> None:
-    make_run(workspace.runs, "mine", job=a_job(), **LEARNED)
-    workspace.texts.mkdir()
-    assert everything_of_text(workspace, text).parts(workspace) == []
+    run = make_run(workspace.runs, "mine", job=a_job(text={**TEXT, "id": text}), **LEARNED)
+    (workspace.texts / text).mkdir(parents=True, exist_ok=True)
+    assert everything_of_run(workspace, run).text is None
+
+
+def test_files_that_somebody_keeps_in_the_folder_of_the_texts_stay(workspace: Workspace) -> None:
+    novel = workspace.texts / "novels" / "files" / "a.txt"
+    novel.parent.mkdir(parents=True)
+    novel.write_text("mine")
+    run = make_run(workspace.runs, "novel", **LEARNED)
+    write_config(run, "texts/novels/files/a.txt")
+    assert told_of(run)["text"]["id"] is None
+    everything = everything_of_run(workspace, run)
+    assert [part["name"] for part in everything.parts(workspace)] == ["novel"]
+    everything.remove()
+    assert not run.exists() and novel.read_text() == "mine"

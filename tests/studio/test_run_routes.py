@@ -288,13 +288,12 @@ def test_a_training_needs_a_text(text: Any, window: Window, workspace: Workspace
 
 def test_all_of_a_text_is_named_before_it_is_removed(window: Window, workspace: Workspace) -> None:
     make_run(workspace.runs, "diary", job=a_job(), **LEARNED)
-    asked = window.post("/api/texts/0123456789ab/delete-all").json
+    asked = window.post("/api/runs/diary/delete-all").json
     assert [part["name"] for part in asked["parts"]] == ["diary"]
     assert not asked["removed"]
     assert (workspace.runs / "diary").exists()
     assert window.post("/api/runs/diary/delete-all", {"sure": True}).json["removed"]
     assert not (workspace.runs / "diary").exists()
-    assert window.post("/api/texts/0123456789ab/delete-all").status == 404
 
 
 # What a run is for

@@ -185,16 +185,21 @@ def test_a_studio_that_was_killed_loses_only_what_was_just_coming(workspace: Wor
     (half_deleted / "text.json").unlink()
     of_somebody_else = workspace.texts / "poems"
     of_somebody_else.mkdir()
+    for name in ("text.json", ".arriving-3"):
+        (of_somebody_else / name).write_text('{"name": ""}')
     (workspace.texts / "list.txt").write_text("poems")
 
     upload.remove_half(workspace)
     assert {text["id"] for text in texts_in(workspace)} == {whole.name, half.name}
     assert _left(half) == [] and not never.exists() and not half_deleted.exists()
-    assert of_somebody_else.is_dir() and (workspace.texts / "list.txt").exists()
+    assert len([*of_somebody_else.iterdir()]) == 2 and (workspace.texts / "list.txt").exists()
 
 
 def test_a_text_is_in_the_list_when_its_first_file_is_there(workspace: Workspace) -> None:
     folder = upload.create(workspace, {})
+    of_somebody_else = workspace.texts / "poems" / "files"
+    of_somebody_else.mkdir(parents=True)
+    (of_somebody_else.parent / "text.json").write_text('{"name": "poems"}')
     assert texts_in(workspace) == []
     receive(folder, "a", b"text")
     (text,) = texts_in(workspace)

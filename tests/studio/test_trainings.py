@@ -13,7 +13,7 @@ import pytest
 from minigpt.runs.state import facts_of
 from minigpt.studio.trainings.asking import ask, go_on, is_busy, read_job, stop
 from minigpt.studio.trainings.line import Line
-from minigpt.studio.trainings.removal import Everything, everything_of_text, put_into_bin
+from minigpt.studio.trainings.removal import everything_of_run, put_into_bin
 from minigpt.studio.trainings.shown import told_of
 from minigpt.studio.workspace import Workspace
 
@@ -133,7 +133,7 @@ def test_deleting_all_that_came_from_a_text_leaves_no_sentence_of_it(
     put_into_bin(workspace, stopped)
     assert holding(workspace.root, SENTENCE.encode())
 
-    everything = everything_of_text(workspace, TEXT)
+    everything = everything_of_run(workspace, workspace.bin / "diary")
     parts = everything.parts(workspace)
     assert [(part["kind"], part["name"]) for part in parts[:2]] == [
         ("text", TEXT),
@@ -148,7 +148,6 @@ def test_deleting_all_that_came_from_a_text_leaves_no_sentence_of_it(
     assert not (workspace.texts / TEXT).exists()
     assert [*workspace.bin.iterdir()] == []
     assert other.read_text() == outside.read_text() == "untouched"
-    assert everything_of_text(workspace, TEXT) == Everything(None)
 
 
 def holding(folder: Path, sought: bytes) -> list[Path]:

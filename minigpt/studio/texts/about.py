@@ -32,9 +32,9 @@ Told = dict[str, Any]
 def texts_in(workspace: Workspace) -> list[Told]:
     """All texts as rows of a list, the newest first."""
     found = []
-    for path in workspace.texts.glob(f"*/{ABOUT}"):
+    for folder in workspace.text_folders():
         with contextlib.suppress(Refusal, OSError):  # it was deleted just now
-            found.append(row(path.parent))
+            found.append(row(folder))
     there = [text for text in found if text["name"]]  # else its first file is still on its way
     return sorted(there, key=lambda text: text["changed"], reverse=True)
 

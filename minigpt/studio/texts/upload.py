@@ -19,7 +19,7 @@ from ...config import TALES
 from ...system.json_objects import read_object
 from ...system.platforms import rename
 from ..answers import Refusal
-from ..workspace import TEXT_ID, Workspace, safe_name
+from ..workspace import Workspace, safe_name
 from .folder import (
     ABOUT,
     FILES,
@@ -96,13 +96,12 @@ def delete(folder: Path) -> None:
 def remove_half(workspace: Workspace) -> None:
     """Remove what a studio that was killed was just receiving or deleting: the half of a file, a
     text that never had one, and what is left of a text."""
-    for half in workspace.texts.glob(f"*/{_ARRIVING}*"):
-        half.unlink(missing_ok=True)
-    for about in workspace.texts.glob(f"*/{ABOUT}"):
-        if read_object(about).get("name") == "" and not statuses(about.parent):
-            delete(about.parent)
-    for folder in workspace.texts.glob("*/"):
-        if TEXT_ID.fullmatch(folder.name) and not (folder / ABOUT).exists():
+    for folder in workspace.text_folders():
+        for half in folder.glob(f"{_ARRIVING}*"):
+            half.unlink(missing_ok=True)
+        if read_object(folder / ABOUT).get("name") == "" and not statuses(folder):
+            delete(folder)
+        elif not (folder / ABOUT).exists():
             shutil.rmtree(folder, ignore_errors=True)  # else the next studio tries again
 
 

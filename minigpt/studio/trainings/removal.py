@@ -21,7 +21,7 @@ from ...system.platforms import rename
 from ..answers import Refusal
 from ..texts import upload
 from ..texts.folder import ABOUT
-from ..workspace import Workspace, is_one_name
+from ..workspace import TEXT_ID, Workspace, is_one_name
 from .asking import (
     free_folder,
     is_busy,
@@ -162,38 +162,30 @@ class Everything:
             upload.delete(self.text)
 
 
-def everything_of_text(workspace: Workspace, text: str) -> Everything:
-    """All that came from a text of the studio."""
-    return _everything(workspace, {text}, set())
-
-
 def everything_of_run(workspace: Workspace, run: Path) -> Everything:
     """All that came from the text of a run: of one that was begun in a terminal, the runs that have
     learned from the same text. Its files elsewhere stay where they are."""
     text, fingerprint = _origin(run)
-    if text:
-        everything = _everything(workspace, {text}, set())
-    else:
-        everything = _everything(workspace, set(), {fingerprint} if fingerprint else set())
-    if run not in everything.runs:
-        everything.runs.append(run)
-    return everything
-
-
-def _everything(workspace: Workspace, texts: set[str], fingerprints: set[str]) -> Everything:
     runs = [*runs_in(workspace.runs), *runs_in(workspace.bin)]
-    origins = {run: _origin(run) for run in runs}
-    of_it = [
-        run
-        for run, (text, fingerprint) in origins.items()
-        if text in texts or fingerprint in fingerprints
-    ]
+    origins = {one: _origin(one) for one in [*runs, run]}
+    if text is not None:
+        of_it = [one for one, origin in origins.items() if origin[0] == text]
+    elif fingerprint is not None:
+        of_it = [one for one, origin in origins.items() if origin[1] == fingerprint]
+    else:
+        of_it = [run]
 
-    read = {origins[run][1] or "" for run in of_it} or {""}
+    read = {origins[one][1] or "" for one in of_it}
     prepared = {folder for fingerprint in read for folder in find_prepared(fingerprint)}
-    folders = [workspace.texts / text for text in texts if is_one_name(text)]
-    there = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
-    return Everything(there[0] if there else None, of_it, sorted(prepared))
+    return Everything(_folder_of(workspace, text), of_it, sorted(prepared))
+
+
+def _folder_of(workspace: Workspace, text: str | None) -> Path | None:
+    """The folder of a text of the studio, if it is there. What has another name is not ours."""
+    if text is None or not TEXT_ID.fullmatch(text):
+        return None
+    folder = workspace.texts / text
+    return folder if folder.is_dir() and not folder.is_symlink() else None
 
 
 def _origin(run: Path) -> tuple[str | None, str | None]:

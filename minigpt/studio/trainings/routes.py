@@ -171,33 +171,20 @@ async def empty_bin(request: Request) -> Response:
     return JSONAnswer({"problems": await run_in_threadpool(empty)})
 
 
-async def delete_all_of_text(request: Request) -> Response:
-    """POST {"sure"}: what came from a text, with its size; if that is true it is removed."""
-    text = str(request.path_params["text"])
-    studio = studio_of(request)
-    return await _delete_all(request, lambda: removal.everything_of_text(studio.workspace, text))
-
-
-async def delete_all_of_run(request: Request) -> Response:
-    """POST {"sure"}: as `delete_all_of_text`, for the text that a run has learned from."""
+async def delete_all(request: Request) -> Response:
+    """POST {"sure"}: what came from the text that a run has learned from, with its size; if that is
+    true it is removed."""
     studio = studio_of(request)
     run = _run(request)
-    return await _delete_all(request, lambda: removal.everything_of_run(studio.workspace, run))
-
-
-async def _delete_all(request: Request, find: Callable[[], removal.Everything]) -> Response:
-    studio = studio_of(request)
     sent = await read_json(request)
     is_sure = sent.get("sure") is True
 
     def act() -> dict[str, Any]:
         if is_sure:
-            removal.wait_for_processes(find().runs)
+            removal.wait_for_processes(removal.everything_of_run(studio.workspace, run).runs)
         with studio.line.paused():
-            everything = find()
+            everything = removal.everything_of_run(studio.workspace, run)
             parts = everything.parts(studio.workspace)
-            if not parts:
-                raise Refusal(404, "Nothing is left of this text.", kind="text_gone")
             if is_sure:
                 if everything.text is not None:
                     studio.text_work.stop(everything.text)
@@ -302,8 +289,7 @@ _POSTED: dict[str, _Act] = {
     f"{_ONE}/export": export,
     f"{_ONE}/download": download,
     f"{_ONE}/copied": copied,
-    f"{_ONE}/delete-all": delete_all_of_run,
-    "/api/texts/{text}/delete-all": delete_all_of_text,
+    f"{_ONE}/delete-all": delete_all,
     "/api/empty-bin": empty_bin,
 }
 _READ: dict[str, _Act] = {"/api/state": show_all, _ONE: show}

@@ -41,6 +41,7 @@ from ...runs.state import (
 )
 from ...system.json_objects import read_object, without_halves
 from ..answers import print_mistake
+from ..workspace import TEXT_ID
 from .asking import TrainingJob, read_job, state_asked
 
 WAITING = "waiting"
@@ -303,7 +304,7 @@ def text_id_of(files: Iterable[str]) -> str | None:
     for name in files:
         parts = PurePath(str(name).replace("\\", "/")).parts
         for texts, text, inner in zip(parts, parts[1:], parts[2:], strict=False):
-            if texts == "texts" and inner == "files":
+            if texts == "texts" and inner == "files" and TEXT_ID.fullmatch(text):
                 return text
     return None
 
