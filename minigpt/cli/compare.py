@@ -6,10 +6,10 @@ import json
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from .. import UserError, __version__
+from .. import __version__
 from ..config import EvaluationConfig, ReadingConfig
 from ..system.shown import percent
-from .options import Parser, add_fields, chosen_model, given_fields
+from .options import Parser, add_fields, check_reading, chosen_model, given_fields
 from .terminal import print_message, terminal_width, write
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ def options(parser: Parser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Print the report or the record."""
     settings = given_fields(given, EvaluationConfig)
-    EvaluationConfig(**settings)  # refused before torch is loaded
+    config = EvaluationConfig(**settings)  # refused before torch is loaded
     if not given.files:
-        _check_reading(settings)
+        check_reading(settings)
 
     from ..training.interruption import orderly_exit
 
     with orderly_exit():  # there may be a copy of standard input to remove
-        comparison = _compare(given, settings)
+        comparison = _compare(given, config.reading(), settings)
 
     if given.json:
         write(json.dumps(_record(comparison)))
@@ -48,24 +48,17 @@ def run(given: argparse.Namespace) -> None:
         _write_places(comparison)
 
 
-def _check_reading(settings: dict[str, Any]) -> None:
-    """Refuse to read the validation text in another way than the training did."""
-    for field in dataclasses.fields(ReadingConfig):
-        if field.name in settings:
-            option = f"--{field.name.replace('_', '-')}"
-            raise UserError(
-                f"{option} is for a text that is named; the runs know how to read theirs"
-            )
-
-
-def _compare(given: argparse.Namespace, settings: dict[str, Any]) -> "Comparison":
+def _compare(
+    given: argparse.Namespace, reading: ReadingConfig, settings: dict[str, Any]
+) -> "Comparison":
     from ..data.files import find_files
     from ..data.readers.document import STANDARD_INPUT
     from ..measure.counting import means_counting
     from ..runs.find import find_model
 
     # What is not there is refused before torch is loaded, which takes seconds.
-    find_files(tuple(name for name in given.files if name != STANDARD_INPUT), print_message)
+    named = tuple(name for name in given.files if name != STANDARD_INPUT)
+    find_files(named, print_message, reading)
     names = []
     for typed in (given.first, given.second):
         if means_counting(typed):

@@ -7,10 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import PLAIN, EvaluationConfig, check_given
+from ..config import PLAIN, EvaluationConfig, ReadingConfig, check_given
 from ..system.commands import command
 from ..system.shown import plural
-from .options import Parser, add_fields, add_model, chosen_model, given_fields, typed_model
+from .options import (
+    Parser,
+    add_fields,
+    add_model,
+    check_reading,
+    chosen_model,
+    given_fields,
+    names_a_model,
+    typed_model,
+)
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -39,6 +48,8 @@ def run(given: argparse.Namespace) -> None:
     check_given({**settings, "copied": given.copied})
     if not (given.files or given.copied):
         raise UserError(_what_is_missing(given.run))
+    if given.copied:
+        _check_copied(given, settings)
 
     from ..training.interruption import orderly_exit
 
@@ -46,7 +57,7 @@ def run(given: argparse.Namespace) -> None:
         if given.copied:
             line, figures = _copied(given, config)
         else:
-            line, figures = _predicted(given, settings)
+            line, figures = _predicted(given, config.reading(), settings)
 
     if given.json:
         write(json.dumps({"run": given.run, "files": given.files, **figures}))
@@ -55,10 +66,11 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _is_text(name: str | None) -> bool:
-    """Whether what was typed in the place of a run is a text: a run is never a file."""
+    """Whether what was typed in the place of a run is a text, and no run has this name."""
     from ..data.readers.document import STANDARD_INPUT
 
-    return name is not None and (name == STANDARD_INPUT or Path(name).is_file())
+    is_file = name is not None and Path(name).is_file()
+    return name == STANDARD_INPUT or (is_file and not names_a_model(name))
 
 
 def _what_is_missing(run: str | None) -> str:
@@ -69,14 +81,25 @@ def _what_is_missing(run: str | None) -> str:
     return text if run == BASE else f"{text}, or ask for --copied"
 
 
-def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _check_copied(given: argparse.Namespace, settings: dict[str, Any]) -> None:
+    """Refuse options that do nothing where it is measured what is copied."""
+    if not given.files:
+        check_reading(settings)
+    elif "device" in settings:
+        raise UserError("--device does nothing beside a text and --copied; leave it out")
+
+
+def _predicted(
+    given: argparse.Namespace, reading: ReadingConfig, settings: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
     """How well the model predicts the texts: a line, and the figures of the record."""
     from ..data.files import find_files
     from ..data.readers.document import STANDARD_INPUT
     from ..runs.find import find_model
 
     # What is not there is refused before torch is loaded, which takes seconds.
-    find_files(tuple(name for name in given.files if name != STANDARD_INPUT), print_message)
+    named = tuple(name for name in given.files if name != STANDARD_INPUT)
+    find_files(named, print_message, reading)
     given.run = str(chosen_model(given.run))
     find_model(given.run)
     print_message(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
@@ -110,17 +133,18 @@ def _explain(result: "Evaluation") -> None:
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
     """How much of the texts is copied: a line, and the figures of the record."""
     from ..data.corpus import Corpus, whole_documents
-    from ..data.files import find_files
-    from ..data.source import check_text_field, read_corpus
+    from ..data.files import each_once, find_files
+    from ..data.source import check_names, check_text_field, read_corpus
     from ..runs.base import BASE, NO_TEXTS
     from ..runs.find import find_model, glass_writer, load
     from ..runs.listing import newest_run
 
-    files = find_files(tuple(given.files), print_message, config.reading())
+    files = each_once(find_files(tuple(given.files), print_message, config.reading()))
     check_text_field(files, config.reading())
     texts: list[str] = []
     if files:
         corpus = read_corpus(Corpus(files, config.reading()), tuple(given.files), print_message)
+        check_names(corpus)
         texts = whole_documents(corpus.pieces())
     given.run = str(newest_run() if given.run is None else chosen_model(given.run))
     if given.run == BASE:

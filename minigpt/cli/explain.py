@@ -11,7 +11,7 @@ from ..generation.results import Token
 from ..system.commands import command
 from ..system.shown import percent, plural, visible
 from .generate import read_prompt, token_name
-from .options import Parser, add_model, chosen_model, typed_model
+from .options import Parser, add_model, chosen_model, names_a_model, typed_model
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> None:
     from ..runs.find import find_model, glass_writer
 
     is_named = given.named is not None
-    if given.text is None and (is_named or not _names_a_model(given.run)):
+    if given.text is None and (is_named or not names_a_model(given.run)):
         given.text = given.run
         given.run = None
     text = read_prompt(given.text)
@@ -58,19 +58,6 @@ def run(given: argparse.Namespace) -> None:
         write(json.dumps({**record, **dataclasses.asdict(why)}))
     else:
         _write_tables(writer, ids, place, why)
-
-
-def _names_a_model(typed: str | None) -> bool:
-    """Whether what was typed alone is a run, or base, and not a text."""
-    from ..runs.find import full_name
-
-    if typed is None or any(character.isspace() for character in typed):
-        return False
-    try:
-        full_name(typed)
-    except (UserError, OSError):  # no such run, or a name too long for one
-        return False
-    return True
 
 
 def _write_tables(writer: "Writer", ids: list[int], place: int, why: "Explanation") -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from .. import UserError
+from ..config import ReadingConfig
 from ..system.commands import command
 from .terminal import print_message
 
@@ -106,6 +107,19 @@ def typed_model(given: argparse.Namespace) -> str | None:
     return first if named is None else named
 
 
+def names_a_model(typed: str | None) -> bool:
+    """Whether what was typed is a run, base or another model, and not a text."""
+    from ..runs.find import full_name
+
+    if typed is None or any(character.isspace() for character in typed):
+        return False
+    try:
+        full_name(typed)
+    except (UserError, OSError):  # no such run, or a name too long for one
+        return False
+    return True
+
+
 def chosen_model(name: str | None) -> str | Path:
     """The model that a command is for, by its full name. If none was named it is the newest run or,
     before the first one, the base; that is said."""
@@ -120,6 +134,16 @@ def chosen_model(name: str | None) -> str | Path:
         which = "the base" if newest == BASE else f"the model in the folder {newest}"
         print_message(f"no run yet: this is {which}; {command('train')} my.txt makes it yours")
     return newest
+
+
+def check_reading(settings: Mapping[str, Any]) -> None:
+    """Refuse to read a run's own text in another way than the training did."""
+    for field in dataclasses.fields(ReadingConfig):
+        if field.name in settings:
+            option = f"--{field.name.replace('_', '-')}"
+            raise UserError(
+                f"{option} is for a text that is named; a run knows how to read its own"
+            )
 
 
 def _kind(hint: Any, field: dataclasses.Field, is_planned: bool = False) -> dict[str, Any]:

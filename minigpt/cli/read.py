@@ -24,7 +24,7 @@ def run(given: argparse.Namespace) -> None:
     from ..data.corpus import Corpus
     from ..data.files import each_once, find_files
     from ..data.readers.document import documents_read, table
-    from ..data.source import check_text_field
+    from ..data.source import check_names, check_text_field
     from ..training.interruption import orderly_exit
 
     reading = ReadingConfig(**given_fields(given, ReadingConfig))
@@ -32,6 +32,7 @@ def run(given: argparse.Namespace) -> None:
         files = each_once(find_files(tuple(given.files), print_message, reading))
         check_text_field(files, reading)
         corpus, reports = Corpus(files, reading).readable()
+        check_names(corpus)
         if not given.summary:
             _print_text(corpus)
 

@@ -27,6 +27,7 @@ from .readers.kinds import has_fields
 
 _TO_VALIDATE = 1 << 20  # characters, if they are a sample; evaluations read fewer
 _ENOUGH_DOCUMENTS = 10  # to learn from them how one begins
+_NOBODY_SPEAKS = "is for chats, interviews and plays; none was recognised"
 _MOST_NUMBERS = 100  # of documents of a file that are held out
 # Characters. A shorter text is planned with the smallest vocabulary, so its tokens can be known
 # at once; a longer one has enough of them.
@@ -135,19 +136,25 @@ def find_source(
 
 def _check_speakers(source: Source, config: TextConfig) -> None:
     """Refuse settings of conversations if there are none, or if they name nobody who speaks."""
+    check_names(source.training)
     talk = source.training.scan.talk
-    for name in ("rename", "anonymous", "only"):
-        if talk is None and getattr(config, name):
-            raise UserError(
-                f"--{name} is for chats, interviews and plays; none was recognised", kind="setting"
-            )
+    if talk is None and config.only:
+        raise UserError(f"--only {_NOBODY_SPEAKS}", kind="setting")
+    if talk is not None and config.only is not None:
+        Dialogue(talk.speakers).find(config.only)
+
+
+def check_names(corpus: Corpus) -> None:
+    """Refuse to give speakers other names if nobody speaks, or if one of them does not."""
+    talk = corpus.scan.talk
+    for name in ("rename", "anonymous"):
+        if talk is None and getattr(corpus.reading, name):
+            raise UserError(f"--{name} {_NOBODY_SPEAKS}", kind="setting")
 
     if talk is not None and talk.not_found:
         said = Dialogue(talk.speakers).listed()
         missing = f"there is no speaker {talk.not_found[0]!r}; there are {said}"
         raise UserError(f"--rename: {missing}", kind="setting")
-    if talk is not None and config.only is not None:
-        Dialogue(talk.speakers).find(config.only)
 
 
 def read_corpus(

@@ -7,8 +7,9 @@ from typing import Any
 from .. import UserError
 from ..config import EvaluationConfig, TextConfig
 from ..data.corpus import Corpus, Part
-from ..data.files import find_files
-from ..data.source import check_text_field, read_again, read_corpus
+from ..data.files import each_once, find_files
+from ..data.readers.document import title
+from ..data.source import check_names, check_text_field, read_again, read_corpus
 from ..runs.base import NO_TEXTS, is_base
 from ..runs.find import check_is_name, find_model
 from ..runs.read_model import FoundModel
@@ -183,14 +184,15 @@ def _named_text(
 ) -> _Text:
     names = tuple(map(str, files))
     reading = config.reading()
-    paths = find_files(names, say, reading)
+    paths = each_once(find_files(names, reading=reading))
     check_text_field(paths, reading)
     corpus = read_corpus(Corpus(paths, reading), names, say)
+    check_names(corpus)
 
     models = [model or other for model, other in zip(found, reversed(found), strict=True)]
     # Counting has learned from the text of the other.
     read = [True if files_learned_from(model, corpus) else None for model in models]
-    return _Text(" ".join(names), corpus, (read[0], read[1]))
+    return _Text(" ".join(map(title, names)), corpus, (read[0], read[1]))
 
 
 # What is found

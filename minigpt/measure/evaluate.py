@@ -15,8 +15,9 @@ from .. import UserError
 from ..config import EvaluationConfig
 from ..data.batches import windows_of_stream
 from ..data.corpus import Corpus, Part, encode
-from ..data.files import find_files
-from ..data.source import check_text_field, read_corpus
+from ..data.files import each_once, find_files
+from ..data.readers.document import title
+from ..data.source import check_names, check_text_field, read_corpus
 from ..devices.memory import enough_memory
 from ..runs.find import find_model
 from ..runs.read_model import FoundModel
@@ -47,8 +48,8 @@ def evaluate(
 
     Args:
         run: anything that :func:`minigpt.load` takes.
-        files: text files, folders or patterns; documents follow each other as in training. Of
-            several files, those that cannot be read are named and left out.
+        files: text files, folders or patterns; documents follow each other as in training. Each
+            file is read once. Of several files, those that cannot be read are named and left out.
         progress: called with the number of characters whenever some have been read.
         settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
@@ -67,7 +68,7 @@ def evaluate(
         raise UserError("name a text to predict, as in minigpt.evaluate('runs/my', 'my.txt')")
     reading = config.reading()
     names = tuple(map(str, files))
-    paths = find_files(names, reading=reading)
+    paths = each_once(find_files(names, reading=reading))
     check_text_field(paths, reading)
 
     found = find_model(run)
@@ -75,6 +76,7 @@ def evaluate(
     stride = stride_of(found, config)
 
     text = read_corpus(Corpus(paths, reading), names, say)
+    check_names(text)
     learned_from = files_learned_from(found, text)
     if learned_from:
         which = ", ".join(learned_from[:3]) + (" and more" if len(learned_from) > 3 else "")
@@ -93,9 +95,8 @@ def evaluate(
         )
     result = replace(result, learned_from=learned_from)
     if not result.tokens:
-        raise UserError(
-            f"{', '.join(names)}: too short to evaluate on, at least 2 tokens are needed"
-        )
+        which = ", ".join(map(title, names))
+        raise UserError(f"{which}: too short to evaluate on, at least 2 tokens are needed")
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
 

@@ -68,8 +68,27 @@ def test_standard_input_can_be_the_text(
         with open(file) as piped:
             monkeypatch.setattr("sys.stdin", piped)
             _, out, _ = type_("compare", "my", "counting", name, "--json")
-        figures.append(json.loads(out)["bits"])
-    assert figures[0] == figures[1]
+        record = json.loads(out)
+        figures.append(record["bits"])
+    assert figures[0] == figures[1] and record["text"] == "stdin"
+
+
+def test_a_folder_is_read_as_the_options_say_and_each_file_once(
+    type_: Type, tmp_path: Path
+) -> None:
+    letters = tmp_path / "letters"
+    letters.mkdir()
+    (letters / "old.txt").write_bytes(("Ворона сидела на дереве.\n" * 9).encode("cp1251"))
+    (letters / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    typed = ("compare", "my", "my", letters, letters / "old.txt", "--encoding", "cp1251")
+    status, out, err = type_(*typed)
+    assert status == 0 and "(225 characters)" in " ".join(out.split())
+    assert err.count("left out of ") == 1 and "picture.png" in err
+
+
+def test_a_name_that_nobody_has_is_refused(type_: Type) -> None:
+    refused = type_("compare", "my", "letters", "my.txt", "--rename", "Anna=A")
+    assert_refused(refused, "--rename is for chats, interviews and plays; none was recognised")
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_runs_are_listed_newest_first(workplace: Path, type_: Type) -> None:
         ("train my.txt --minutes 2 --steps 9", "--minutes does nothing beside --steps 9;"),
         ("train --resume --minutes 2 --steps 9", "--minutes does nothing beside --steps 9;"),
         ("evaluate runs/my --copied --stride 3", "--stride does nothing beside --copied;"),
-        ("evaluate runs/my --copied --text-field body", "--text-field body is for files with rows"),
+        ("evaluate runs/my --copied --text-field body", "--text-field is for a text that is named"),
         ("train my.txt --text-field body", "--text-field body is for files with rows"),
         ("serve --chat-template user:Q", "--chat-template must be ROLE=WORDS"),
     ],

@@ -108,6 +108,17 @@ def test_a_text_in_another_encoding_is_refused_and_a_wrong_byte_left_out(
     assert "cut.txt: left out 1 byte that is not UTF-8, in line 10" in err
 
 
+def test_a_name_that_nobody_has_is_refused(folder: Path, type_: Type) -> None:
+    turns = "".join(f"Anna: Where is day {n}?\n\nOtto: Here it is.\n\n" for n in range(20))
+    write(folder / "talk.txt", turns)
+    assert type_("read", "talk.txt", "--rename", "Otto=X")[1].startswith("Anna: Where is day 0?")
+    refused = type_("read", "talk.txt", "--rename", "Ottto=X")
+    assert_refused(refused, "--rename: there is no speaker 'Ottto'; there are Anna (20 turns)")
+    for option in ("--anonymous", "--rename=Otto=X"):
+        refused = type_("read", "plain.txt", option)
+        assert_refused(refused, "is for chats, interviews and plays; none was recognised")
+
+
 # Rows
 
 

@@ -3,9 +3,11 @@ byte; of a long validation text always the same part, of text files all of it.
 """
 
 import dataclasses
+import io
 import json
 import math
 import re
+import shutil
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -370,6 +372,69 @@ def test_standard_input_is_evaluated_as_a_file_of_the_same_text_is(
         assert main(["evaluate", str(tiny_run), "-"]) == 0
     assert capsys.readouterr().out == out
 
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a")))
+    assert main(["evaluate", str(tiny_run), "-"]) == 2
+    assert "error: stdin: too short to evaluate on" in capsys.readouterr().err
+
+
+def test_a_folder_is_read_as_the_options_say(
+    tiny_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "Ворона сидела на дереве.\n" * 9
+    alone = write(tmp_path / "alone.txt", text)
+    folder = tmp_path / "letters"
+    folder.mkdir()
+    write(folder / "old.txt", text.encode("cp1251"))
+    assert main(["evaluate", str(tiny_run), str(alone)]) == 0
+    expected = capsys.readouterr().out
+    assert main(["evaluate", str(tiny_run), str(folder)]) == 2
+    capsys.readouterr()
+    assert main(["evaluate", str(tiny_run), str(folder), "--encoding", "cp1251"]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_a_file_that_is_named_twice_is_read_once(
+    tiny_run: Path, text: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = minigpt.evaluate(tiny_run, text)
+    assert minigpt.evaluate(tiny_run, text.parent, text) == expected
+    monkeypatch.chdir(tiny_run.parents[1])  # where its training text is
+    for files in ([text], [text, text.parent]):
+        assert main(["evaluate", str(tiny_run), *map(str, files), "--copied"]) == 0
+        size = f"of {len(text.read_text()):,} characters"
+        assert size in capsys.readouterr().out
+
+
+def test_a_file_does_not_hide_the_run_of_its_name(
+    tiny_run: Path,
+    text: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("notes", "newer"):
+        shutil.copytree(tiny_run, tmp_path / "runs" / name)
+    write(tmp_path / "notes", "the fox asked a crow")
+    result = minigpt.evaluate("runs/notes", text)
+    assert main(["evaluate", "notes", str(text)]) == 0
+    assert capsys.readouterr().out.startswith(f"runs/notes: {result.bits_per_byte:.4f} ")
+    assert main(["evaluate", "notes"]) == 2
+    assert "name a text to predict" in capsys.readouterr().err
+
+
+def test_what_does_nothing_beside_copied_is_refused(
+    tiny_run: Path, text: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for typed, words in (
+        (["--encoding", "latin1"], "--encoding is for a text that is named"),
+        (["--rename", "a=b"], "--rename is for a text that is named"),
+        (["--text-field", "body"], "--text-field is for a text that is named"),
+        ([str(text), "--device", "abacus"], "--device does nothing beside a text and --copied"),
+    ):
+        assert main(["evaluate", str(tiny_run), "--copied", *typed]) == 2
+        assert f"error: {words}" in capsys.readouterr().err
+
 
 @pytest.mark.parametrize(
     ("content", "arguments", "words"),
@@ -377,6 +442,8 @@ def test_standard_input_is_evaluated_as_a_file_of_the_same_text_is(
         ("the fox", ["nowhere.txt"], "no such file: nowhere.txt"),
         ("", [], "there is no text in .*short.txt"),
         ("a", [], ".*short.txt: too short to evaluate on, at least 2 tokens are needed"),
+        ("the fox", ["--anonymous"], "--anonymous is for chats, interviews and plays; none was .*"),
+        ("the fox", ["--rename", "a=b", "--copied"], "--rename is for chats, .*"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused_in_one_line(
