@@ -286,14 +286,23 @@ def test_a_training_needs_a_text(text: Any, window: Window, workspace: Workspace
     assert not workspace.runs.exists() or [*workspace.runs.iterdir()] == []
 
 
-def test_all_of_a_text_is_named_before_it_is_removed(window: Window, workspace: Workspace) -> None:
+def test_all_of_a_text_is_removed_only_where_all_of_it_was_named(
+    window: Window, workspace: Workspace
+) -> None:
     make_run(workspace.runs, "diary", job=a_job(), **LEARNED)
     asked = window.post("/api/runs/diary/delete-all").json
-    assert [part["name"] for part in asked["parts"]] == ["diary"]
+    assert [(part["kind"], part["name"]) for part in asked["parts"]] == [("run", "diary")]
     assert not asked["removed"]
-    assert (workspace.runs / "diary").exists()
-    assert window.post("/api/runs/diary/delete-all", {"sure": True}).json["removed"]
-    assert not (workspace.runs / "diary").exists()
+
+    make_run(workspace.runs, "later", job=a_job(), **LEARNED)
+    asked = window.post("/api/runs/diary/delete-all", {"named": [["run", "diary"]]}).json
+    assert [part["name"] for part in asked["parts"]] == ["diary", "later"]
+    assert not asked["removed"]
+    assert len([*workspace.runs.glob("*/journal")]) == 2
+
+    named = [[part["kind"], part["name"]] for part in asked["parts"]]
+    assert window.post("/api/runs/diary/delete-all", {"named": named}).json["removed"]
+    assert [*workspace.runs.glob("*/journal")] == []
 
 
 # What a run is for

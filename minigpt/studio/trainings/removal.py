@@ -136,7 +136,7 @@ class Everything:
         if self.text is not None:
             name = read_object(self.text / ABOUT).get("name") or self.text.name
             found.append({"kind": "text", "name": str(name), "size": size_of([self.text])})
-        for run in self.runs:
+        for run in sorted(self.runs):
             kind = "bin" if run.parent == workspace.bin else "run"
             found.append({"kind": kind, "name": run.name, "size": size_of([run])})
         if self.prepared:

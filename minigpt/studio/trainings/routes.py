@@ -172,26 +172,25 @@ async def empty_bin(request: Request) -> Response:
 
 
 async def delete_all(request: Request) -> Response:
-    """POST {"sure"}: what came from the text that a run has learned from, with its size; if that is
-    true it is removed."""
+    """POST {"named"}: what came from the text that a run has learned from, each part with its size.
+    If "named" are the kind and name of each of them, and no others, all of it is removed."""
     studio = studio_of(request)
     run = _run(request)
-    sent = await read_json(request)
-    is_sure = sent.get("sure") is True
+    named = (await read_json(request)).get("named")
 
     def act() -> dict[str, Any]:
-        if is_sure:
+        if named is not None:
             removal.wait_for_processes(removal.everything_of_run(studio.workspace, run).runs)
         with studio.line.paused():
             everything = removal.everything_of_run(studio.workspace, run)
             parts = everything.parts(studio.workspace)
-            if is_sure:
+            is_as_named = named == [[part["kind"], part["name"]] for part in parts]
+            if is_as_named:
                 if everything.text is not None:
                     studio.text_work.stop(everything.text)
                 everything.remove()
                 studio.tickets.drop_all()
-        size = sum(part["size"] for part in parts)
-        return {"parts": parts, "size": size, "removed": is_sure}
+        return {"parts": parts, "removed": is_as_named}
 
     return JSONAnswer(await run_in_threadpool(act))
 

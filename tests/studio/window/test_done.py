@@ -180,6 +180,11 @@ def test_everything_that_came_from_the_text_is_deleted(done: Any, program: Opene
     sure = done.get_by_role("button", name="Delete all of it")
     bottom = sure.evaluate("e => e.getBoundingClientRect().bottom")
     assert bottom <= done.evaluate("innerHeight")  # it has come into view
+
+    shutil.copytree(program.folder / "runs/diary", program.folder / "runs/later")
+    sure.click()
+    done.get_by_text("This list has changed, so nothing is deleted yet.").wait_for()
+    done.get_by_text("The model later").wait_for()
     sure.click()
     done.wait_for_url(f"{program.url}/")
     done.get_by_text("Deleted.").wait_for()

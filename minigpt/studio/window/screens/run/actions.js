@@ -153,31 +153,37 @@ function copiedPart(record, working, path) {
     words.hidden = copied === null;
     how.hidden = copied === null;
     if (copied === null) return;
-    const values = { share: percent(copied.share, 1), unseen: percent(copied.unseen ?? 0, 1) };
-    words.textContent = string(copied.unseen === null ? "done.copiedAlone" : "done.copied", values);
+    const values = { share: percent(copied.share, 1), unseen: percent(copied.unseen, 1) };
+    words.textContent = string("done.copied", values);
   }
 
   return { element, draw };
 }
 
-/** Delete all that came from the text: says what it removes, and asks. */
+/** Delete all that came from the text: says what it removes, and asks. What was not named stays. */
 function removalPart(working, path) {
+  const how = h("p", { role: "status" });
   const parts = h("ul", {});
-  const sure = button(string("done.deleteSure"), () =>
-    working(sure, string("done.deleting"), async () => {
-      await post(path("delete-all"), { sure: true });
-      goHomeDeleted();
-    }),
-  );
-  const how = h("p", {}, string("done.deleteHow"));
+  const sure = button(string("done.deleteSure"), () => working(sure, string("done.deleting"), remove));
   const stays = h("p", {}, string("done.deleteStays"));
   const part = h("div", { className: "part" }, how, parts, stays, sure);
+  let named = null; // the kind and name of each part
+
+  async function remove() {
+    const found = await post(path("delete-all"), { named });
+    if (found.removed) goHomeDeleted();
+    else show(found, "done.deleteMore");
+  }
+
+  function show(found, words) {
+    named = found.parts.map(({ kind, name }) => [kind, name]);
+    how.textContent = string(words);
+    parts.replaceChildren(...found.parts.map((one) => h("li", {}, partOf(one))));
+    part.scrollIntoView({ block: "nearest" });
+  }
+
   const [made] = opening("done.delete", part, () =>
-    working(sure, "", async () => {
-      const found = await post(path("delete-all"), { sure: false });
-      parts.replaceChildren(...found.parts.map((one) => h("li", {}, partOf(one))));
-      part.scrollIntoView({ block: "nearest" });
-    }),
+    working(sure, "", async () => show(await post(path("delete-all")), "done.deleteHow")),
   );
   made.classList.add("bad");
   return [made, part];
