@@ -5,6 +5,7 @@ tokens are what one speaker says.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,8 +116,8 @@ def said_by(
     tokens: Any, tokenizer: Tokenizer, dialogue: Dialogue, speaker: str
 ) -> NDArray[np.bool_]:
     """Whether each token of conversations belongs to what one speaker says, up to the end of each
-    turn: ``(n,)`` to ``(n,)``. The name before the text does not: it is given when the model
-    answers.
+    turn: ``(n,)`` to ``(n,)``. No turn goes on in the next document. The name before the text does
+    not belong to it: it is given when the model answers.
 
     Raises:
         UserError: if none does that could be predicted.
@@ -127,6 +128,7 @@ def said_by(
     sizes = np.array([len(token) for token in table], np.int64)[ids]  # (n,)
     ends = np.cumsum(sizes)  # of each token in the text, in bytes, (n,)
     starts = ends - sizes
+    documents = starts[ids == tokenizer.end_of_text].tolist()  # where each but the first begins
 
     end_of_turn = re.escape(dialogue.end.encode())
     opening = re.escape(dialogue.opening(speaker).encode())
@@ -137,12 +139,14 @@ def said_by(
         ends_turn = re.compile(end_of_turn + rb"(?=" + rb"|".join(openings) + rb")")
 
     counted = np.zeros(len(ids), np.bool_)
-    for match in begins.finditer(text):
-        found = ends_turn.search(text, match.end())
-        end = len(text) if found is None else found.end()
-        first = int(np.searchsorted(ends, match.end(), side="right"))
-        last = int(np.searchsorted(starts, end, side="left"))
-        counted[first:last] = sizes[first:last] > 0
+    for place, next_place in pairwise([0, *documents, len(text)]):
+        document = text[place:next_place]
+        for match in begins.finditer(document):
+            found = ends_turn.search(document, match.end())
+            end = len(document) if found is None else found.end()
+            first = int(np.searchsorted(ends, place + match.end(), side="right"))
+            last = int(np.searchsorted(starts, place + end, side="left"))
+            counted[first:last] = sizes[first:last] > 0
 
     if not counted[1:].any():  # nothing predicts the first token
         raise UserError(

@@ -67,6 +67,23 @@ def test_a_turn_that_only_the_next_name_ends_is_found_whole() -> None:
     assert tokenizer.decode(ids[counted].tolist()) == "yes\n\nyes\n\nI see"
 
 
+@pytest.mark.parametrize("ends_at_name", [False, True])
+def test_a_turn_ends_where_its_document_does_and_may_begin_where_the_next_one_does(
+    ends_at_name: bool,
+) -> None:
+    """As in plays, whose last turn has no empty line after it."""
+    documents = ["Anna: hi\n\nOtto: I see", "A title\n\nAnna: no\n\nOtto: yes", "Otto: hi", "no"]
+    dialogue = Dialogue({"Otto": 2, "Anna": 2}, Layout(ends_at_name=ends_at_name))
+    everything = "".join(documents)
+    for tokenizer in (CharacterTokenizer(everything), make_tokenizer("bpe", 290, [everything])):
+        assert tokenizer.end_of_text is not None
+        ids: list[int] = []
+        for document in documents:
+            ids += [*tokenizer.encode(document), tokenizer.end_of_text]
+        counted = said_by(np.array(ids), tokenizer, dialogue, "Otto")
+        assert tokenizer.decode(np.array(ids)[counted].tolist()) == " I see yes hi"
+
+
 # Somebody who says little
 
 
