@@ -177,7 +177,8 @@ def _check(given: argparse.Namespace, settings: dict[str, Any]) -> None:
 
 def read_prompt(given: str | None) -> str:
     """How a text begins: as `given`, or as on standard input, which is read to its end if "-" is
-    given, or if nothing is given and it is no terminal. A last line end is dropped."""
+    given, or if nothing is given and it is no terminal. Line ends become new lines, as in the text
+    that is learned from; a last one is dropped."""
     is_piped = sys.stdin is not None and not sys.stdin.isatty()
     if given is not None and given != "-":
         return given
@@ -194,7 +195,8 @@ def read_prompt(given: str | None) -> str:
         text = sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"the prompt is not UTF-8 (offset {error.start})") from None
-    return text.removesuffix("\n").removesuffix("\r")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n")
 
 
 def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:

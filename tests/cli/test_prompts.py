@@ -49,6 +49,7 @@ def test_a_pipe_is_waited_for_however_long_it_takes(
     [
         (b"Once\n", "Once"),
         (b"Once\r\n", "Once"),
+        (b"Once\r\nupon\r\n\r\na time\r", "Once\nupon\n\na time"),
         (b"Once", "Once"),
         (b"Once \n\n", "Once \n"),
         (b"\xef\xbb\xbfOnce\n", "Once"),
@@ -56,7 +57,7 @@ def test_a_pipe_is_waited_for_however_long_it_takes(
         (b"", ""),
     ],
 )
-def test_one_line_end_is_dropped(
+def test_line_ends_become_new_lines_and_one_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, prompt: str
 ) -> None:
     file = tmp_path / "prompt.txt"
