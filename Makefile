@@ -183,7 +183,8 @@ bench-page: chromium .venv/dev
 # By the environment here or, where there is none, by a Python that has all that is needed: a machine
 # with a GPU may be lent for minutes, and reach nothing.
 bench-gpu:
-	$(or $(wildcard $(BIN)/python),$(PYTHON)) benchmarks/results.py --measure gpu --texts $(TEXTS) \
+	PYTHONPATH="$(CURDIR)" $(or $(wildcard $(BIN)/python),$(PYTHON)) \
+		benchmarks/results.py --measure gpu --texts $(TEXTS) \
 		$(if $(COPY),--copy $(COPY))
 
 clean:

@@ -13,7 +13,10 @@ python benchmarks/results.py --measure tuning voice --judge FOLDER [--rows prose
 python benchmarks/results.py --measure names copied kinds --corpus FILE --validation FILE
 python benchmarks/results.py --measure sampling --judge FOLDER --chat FILE --teacher FOLDER
 
-So is what is measured on a GPU, which results_of_gpu.py describes: `make bench-gpu TEXTS=FOLDER`.
+So is what is measured on a GPU, which results_of_gpu.py describes: `make bench-gpu TEXTS=FOLDER`
+or, where neither make nor minigpt is installed:
+
+PYTHONPATH=$PWD python3 benchmarks/results.py --measure gpu --texts FOLDER --copy FOLDER
 """
 
 import argparse

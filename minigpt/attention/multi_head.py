@@ -288,7 +288,8 @@ class MultiHeadAttention(nn.Module):
 
 
 class HeadNorm(nn.RMSNorm):
-    """RMSNorm that keeps the type of its input: under autocast its weight is still float32."""
+    """RMSNorm whose weight takes the type of its input: under autocast it is still float32. A CPU
+    then computes in that type, and a GPU in float32, as autocast wants it there."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)

@@ -19,6 +19,7 @@ from .window import Array, TokenIds
 
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
 
+WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before a GPU has begun
 _AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
 _FEW = 64  # vectors: up to so many, BLAS is up to twice as fast at (W xᵀ)ᵀ as at x Wᵀ
 _SMALL = 1 << 20  # weights: matrices of fewer may be copied into one, for a single product

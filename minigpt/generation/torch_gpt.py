@@ -22,7 +22,7 @@ from ..system.networks import (
     tensors_of,
     unwrapped,
 )
-from .numpy_gpt import NumpyGPT
+from .numpy_gpt import WORTH_A_GPU, NumpyGPT
 from .window import Array, TokenIds
 
 # The settings of a part are its plain attributes, apart from what acts in training only.
@@ -127,6 +127,16 @@ def engine_of(model: nn.Module, context_length: int | None = None) -> NumpyGPT |
     if is_usual and _is_exactly_gpt(model):
         return _copy_of(model)
     return TorchGPT(model, context_length)
+
+
+def soonest_engine_of(model: nn.Module, context_length: int) -> NumpyGPT | TorchGPT:
+    """What writes a text soonest with a model that is being trained: as :func:`engine_of`, but the
+    glass engine for a `GPT` that is no larger than is worth a GPU, wherever it lies. One token at a
+    time a GPU mostly starts operations."""
+    number = sum(parameter.numel() for parameter in model.parameters())
+    if number < WORTH_A_GPU and _is_exactly_gpt(model):
+        return _copy_of(model)
+    return engine_of(model, context_length)
 
 
 def _is_exactly_gpt(model: nn.Module) -> bool:

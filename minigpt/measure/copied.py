@@ -12,7 +12,7 @@ from .. import UserError
 from ..config import SampleConfig
 from ..data.batches import Dataset
 from ..data.source import read_again
-from ..generation.torch_gpt import engine_of
+from ..generation.torch_gpt import soonest_engine_of
 from ..generation.writer import Writer
 from ..runs.state import keep_copied
 from ..training.callbacks import Training
@@ -67,7 +67,7 @@ def writer_of(trainer: Training, usual: SampleConfig, **more: Any) -> Writer:
     dataset = trainer.dataset
     origin = dataset.origin
     return Writer(
-        engine_of(trainer.model, trainer.context_length),
+        soonest_engine_of(trainer.model, trainer.context_length),
         dataset.tokenizer,
         knows_documents=origin.knows_documents,
         alphabet=origin.alphabet,

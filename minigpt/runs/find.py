@@ -14,6 +14,7 @@ from .. import UserError
 from ..config import InferenceConfig, SampleConfig, TextConfig
 from ..data.files import Say
 from ..devices.choice import find_device, has_gpu, this_gpu
+from ..generation.numpy_gpt import WORTH_A_GPU
 from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from ..data.corpus import Part
-
-_WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
 
 
 def load(
@@ -64,7 +63,7 @@ def load(
     named = None if is_auto or config.device == "cpu" else find_device(config.device)
     found = find_model(run, tokenizer)
     is_narrow = config.precision != "float32"
-    is_large = found.glass.num_parameters >= _WORTH_A_GPU
+    is_large = found.glass.num_parameters >= WORTH_A_GPU
     if is_auto and has_gpu() and (is_large or is_narrow):
         named, problem = this_gpu()
         if problem is not None:

@@ -28,6 +28,7 @@ from .precision import autocast, dtype_of
 from .weights import Weights
 
 _FEWEST_WINDOWS = 4  # to evaluate on
+_MORE_ON_GPU = 8  # times the windows of a step: without gradients each takes far less memory
 
 # Of the way from the first weights of a training to the trained ones
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares that are tried first
@@ -74,8 +75,11 @@ class Validation:
         self._byte_lengths = byte_lengths
         self._context_length = context_length
         self._precision = dtype_of(config)
-        # No more windows than in a step, which takes more memory for each.
+        # No more windows than in a step, which takes more memory for each; on a GPU a few times as
+        # many, since each time the host waits for it.
         in_a_step = config.micro_batch_size or config.batch_size // distributed.world_size()
+        if next(model.parameters()).is_cuda:
+            in_a_step *= _MORE_ON_GPU
         self._at_once = min(in_a_step, EvaluationConfig.batch_size)
         self._seconds_per_token = 0.0
 

@@ -170,6 +170,8 @@ class Muon(torch.optim.Optimizer):
         for shape, same in by_shape.items():
             scale = 0.2 * max(shape) ** 0.5
             count = max(_AT_ONCE // shape.numel(), 4)  # of matrices side by side
+            if same[0][0].is_cuda:  # for which starting operations is what takes time
+                count = len(same)
             for i in range(0, len(same), count):
                 chosen, theirs = zip(*same[i : i + count], strict=True)
                 stacked = torch.stack(theirs)  # (n, rows, columns)

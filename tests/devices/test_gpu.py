@@ -99,6 +99,13 @@ def test_its_speed_is_that_of_a_training_s_steps() -> None:
 
 
 @on_cuda
+def test_cudnn_does_not_plan_for_each_shape_of_attention() -> None:
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    find_device("cuda")
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+
+
+@on_cuda
 def test_a_gpu_that_is_not_there_is_one_line(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,7 +305,7 @@ def test_a_training_goes_on_on_another_device(
     settings = {"steps": 8, "num_evals": 2, "optimizer": optimizer}
     whole = train_tiny(out="whole", device="cpu", **settings)
     interrupted("moved", step=3, device=first, **settings)
-    command(f"train --resume --out moved --device {second}")
+    command(f"train --resume --out moved --device {second} --precision float32")
     assert losses(Path("moved")) == pytest.approx(losses(whole), abs=1e-3)
     assert read_config(Path("moved")).training.device == second
 

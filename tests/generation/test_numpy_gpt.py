@@ -16,7 +16,7 @@ from torch import Tensor
 from minigpt import UserError
 from minigpt.config import GPTConfig
 from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.generation.torch_gpt import TorchGPT, glass_of, torch_of
+from minigpt.generation.torch_gpt import TorchGPT, glass_of, soonest_engine_of, torch_of
 from minigpt.generation.window import Array
 from minigpt.interop.huggingface import write_folder
 from minigpt.model import GPT
@@ -109,6 +109,15 @@ def test_reading_piece_by_piece_gives_what_reading_at_once_gives(
         for end in cuts:
             assert_close(engine.next_logits(ids[:, start:end], cache), expected[:, end - 1])
             start = end
+
+
+def test_a_small_gpt_is_written_with_by_the_glass_engine_wherever_its_weights_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = random_model(CONFIGS["qwen3"]).bfloat16()  # which no CPU writes with by itself
+    assert isinstance(soonest_engine_of(model, context_length=8), NumpyGPT)
+    monkeypatch.setattr("minigpt.generation.torch_gpt.WORTH_A_GPU", 10)
+    assert isinstance(soonest_engine_of(model, context_length=8), TorchGPT)
 
 
 @given(model=models())
