@@ -16,8 +16,15 @@ import pytest
 from minigpt.studio.children import Children
 from minigpt.studio.context import Studio
 from minigpt.studio.texts import upload
-from minigpt.studio.texts.about import for_run
-from minigpt.studio.texts.folder import READING_FILE, reading_of, write_json
+from minigpt.studio.texts.about import for_run, whole_text
+from minigpt.studio.texts.folder import (
+    PLANS_FILE,
+    READING_FILE,
+    plans_of,
+    reading_of,
+    write_json,
+    write_problem,
+)
 from minigpt.studio.texts.work import TextWork
 from minigpt.studio.trainings import asking
 from minigpt.studio.workspace import Workspace
@@ -105,11 +112,19 @@ def test_a_reader_that_crashes_is_told_and_can_be_tried_again(
     window.post(f"{address}/read")
     text = _wait(window, address, lambda text: text["state"] == "refused")
     assert text["reading"]["problem"]["kind"] == "failed"
-    assert text["reading"]["lines"] is None
+    assert text["reading"]["left_out"] == text["reading"]["notes"] == []
     monkeypatch.undo()
     window.post(f"{address}/read")
     text = _wait(window, address, lambda text: text["state"] == "refused")
     assert text["reading"]["problem"]["kind"] == "too_short"
+
+
+def test_a_planner_that_crashes_before_its_first_word_has_planned_nothing(tmp_path: Path) -> None:
+    folder = dropped(tmp_path, {"my.txt": "text"})
+    write_problem(folder / PLANS_FILE, plans_of(folder), "failed", "It ended unexpectedly.")
+    plans = whole_text(folder)["plans"]
+    assert plans is not None and plans["stops"] == []
+    assert plans["problem"]["kind"] == "failed"
 
 
 def test_the_tales_are_there_at_once(quiet: Window) -> None:
@@ -250,7 +265,7 @@ def test_a_wrong_setting_is_refused_by_name_and_changes_nothing(
     assert all(f["value"] is None for f in quiet.get(address).json["settings"])
 
 
-def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
+def test_a_text_that_is_learned_from_is_not_deleted_nor_are_its_files(quiet: Window) -> None:
     address = _drop(quiet, {"a.txt": b"a"})
     run = asking.ask(
         quiet.studio.workspace,
@@ -261,6 +276,8 @@ def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
     )
     answer = quiet.post(f"{address}/delete")
     assert answer.status == 409 and "diary is learning" in answer.json["message"]
+    assert quiet.post(f"{address}/remove", {"kept": "a.txt"}).json == answer.json
+    assert len(quiet.get(address).json["files"]) == 1
     asking.leave_line(run)
     assert quiet.post(f"{address}/delete").status == 204
 

@@ -25,6 +25,7 @@ _OF_READING = (
     "characters", "left_out", "more_left_out", "notes", "problem",
 )  # fmt: skip
 _OF_PLANS = ("share", "phase", "stops", "measured", "problem")
+_LISTS = ("speakers", "lines", "left_out", "notes", "stops")
 
 Told = dict[str, Any]
 
@@ -137,4 +138,8 @@ def _state(files: list[Told], reading: Told | None) -> str:
 
 
 def _only(found: Told | None, names: tuple[str, ...]) -> Told | None:
-    return None if found is None else {name: found.get(name) for name in names}
+    """What a reading or plans hold under these names. A program that ended before it wrote anything
+    has found nothing."""
+    if found is None:
+        return None
+    return {name: found.get(name, [] if name in _LISTS else None) for name in names}

@@ -63,13 +63,14 @@ async def receive(request: Request) -> Response:
 
 
 async def remove(request: Request) -> Response:
-    """POST {"kept"}: remove a file, by the name under which it is kept. The others are read
-    again."""
+    """POST {"kept"}: remove a file, by the name under which it is kept, unless the text is being
+    trained on. The others are read again."""
     studio = studio_of(request)
     folder = _folder(request)
     kept = str((await read_json(request)).get("kept"))
 
     def remove_file() -> None:
+        _check_is_free(folder, studio)
         studio.text_work.stop(folder)
         upload.remove_file(folder, kept)
         studio.text_work.keep_going(folder)
@@ -113,26 +114,25 @@ async def choose_settings(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """POST: delete a text, unless it is being trained on."""
+    studio = studio_of(request)
     folder = _folder(request)
 
     def remove() -> None:
-        if (run := training_on(folder.name, studio_of(request))) is not None:
-            message = f"{run} is learning from this text. Stop that first."
-            raise Refusal(409, message, kind="text_learned", name=str(run))
-        studio_of(request).text_work.stop(folder)
+        _check_is_free(folder, studio)
+        studio.text_work.stop(folder)
         upload.delete(folder)
 
     await run_in_threadpool(remove)
     return Response(status_code=204)
 
 
-def training_on(text: str, studio: Studio) -> str | None:
-    """The name of a run that learns from a text, or waits to; None if there is none."""
+def _check_is_free(folder: Path, studio: Studio) -> None:
+    """Refuse a text from which a run learns, or waits to."""
     for run in studio.runs():
         learns_from = (run["text"] or {}).get("id")
-        if learns_from == text and run["state"] in (WAITING, *ACTIVE):
-            return str(run["name"])
-    return None
+        if learns_from == folder.name and run["state"] in (WAITING, *ACTIVE):
+            message = f"{run['name']} is learning from this text. Stop that first."
+            raise Refusal(409, message, kind="text_learned", name=str(run["name"]))
 
 
 def _forget_problem(path: Path) -> None:
