@@ -92,16 +92,19 @@ class Contender(ABC):
         return evaluation_of(self._totals, context_length=context_length, stride=self.stride)
 
     def instead(self, context: TokenIds, text: str) -> tuple[Guess, ...]:
-        """What it finds likeliest after some tokens ``(T,)``, other than how `text` begins."""
+        """What it finds likeliest after some tokens ``(T,)``, other than how `text` begins; where
+        there is no text, a document ends."""
         logits = self._logits_after(context)
         ((ids, nats),) = likeliest(logits[None], 2 * _GUESSES)
 
         guesses = []
         for token_id, log_probability in zip(ids, nats, strict=True):
             token = self.found.tokenizer.token_bytes(token_id)
-            is_it = text.encode().startswith(token) if token else not text
+            is_end = token_id == self.found.tokenizer.end_of_text
+            is_it = text.encode().startswith(token) if token else is_end and not text
             if not is_it:
-                guesses.append(Guess(visible(token) or "(end)", math.exp(log_probability)))
+                name = visible(token) or ("(end)" if is_end else f"({token_id})")
+                guesses.append(Guess(name, math.exp(log_probability)))
         return tuple(guesses[:_GUESSES])
 
 

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from ..generation.window import TokenIds
-from .common_pieces import CommonPiece
+from .common_pieces import CommonPiece, PredictedToken
 from .comparison import Bits
 
 PLACES = 20
@@ -54,8 +54,7 @@ class Places:
             best = self._best.get(number)
             least = _LEAST if best is None else best.difference
             if abs(bits[0] - bits[1]) > least:
-                # Copies: whole windows need not be kept.
-                first, second = (tokens[0].context.copy() for tokens in piece.tokens)
+                first, second = map(_context, piece.tokens)
                 found = Found(piece, bits, "".join(self._before)[-_BEFORE:], (first, second))
                 self._best[number] = found
                 self._waiting.append(found)
@@ -73,3 +72,10 @@ class Places:
             if all(distance >= self._stretch / 2 for distance in distances):
                 chosen.append(found)
         return chosen[:PLACES]
+
+
+def _context(tokens: list[PredictedToken]) -> TokenIds:
+    """What a model saw before the text of a piece, also the mark of a speaker before the name:
+    ``(T,)``, a copy, so that no whole window is kept."""
+    first = next((token for token in tokens if token.bytes), tokens[0])
+    return first.context.copy()

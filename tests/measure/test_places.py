@@ -40,6 +40,18 @@ def test_the_largest_differences_are_found_and_lie_apart() -> None:
     assert last.contexts[0].tolist() == list(range(3990 % 7))
 
 
+def test_what_a_model_saw_before_a_name_is_also_the_mark_of_a_speaker() -> None:
+    mark = PredictedToken(b"", False, 0.1, np.arange(3))
+    name = PredictedToken(b"Anna", False, 1.0, np.arange(4))
+    end = PredictedToken(b"", True, 1.0, np.arange(5))
+    places = Places(characters=100)
+    places.add(CommonPiece("Anna", 0, 4, ([mark, name], [name])), (2.0, 1.0))
+    places.add(CommonPiece("", 50, 0, ([end], [end])), (2.0, 1.0))
+    found = {place.piece.text: place.contexts for place in places.largest()}
+    assert [len(context) for context in found["Anna"]] == [4, 4]
+    assert [len(context) for context in found[""]] == [5, 5]
+
+
 def test_where_nothing_differs_there_is_no_place() -> None:
     places = Places(characters=500)
     for piece in pieces(100):
