@@ -128,6 +128,15 @@ def short_ends() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Nobody waits until a file lies on the disk, as each of the many small ones of a training
+    does; processes of their own do."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture
 def drawn_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training draws its losses, as it does for everybody."""
