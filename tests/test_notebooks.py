@@ -102,6 +102,7 @@ import minigpt.measure.card, minigpt.training.messages
 """
 
 
+@pytest.mark.long
 def test_an_import_in_a_notebook_without_widgets_prints_nothing() -> None:
     command = [sys.executable, "-c", KERNEL_WITHOUT_WIDGETS]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

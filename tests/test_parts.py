@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 from minigpt.config.parts import NormName, PositionsName
 from minigpt.config.parts.norms import NORMS
 from minigpt.config.parts.positions import POSITIONS
@@ -143,6 +145,7 @@ for new in range(9):
 """
 
 
+@pytest.mark.long
 def test_a_norm_and_a_kind_of_positions_of_a_strangers_own(tmp_path: Path) -> None:
     """They train a step, write the same with torch and with the glass engine, past the end of the
     context too, and count their parameters."""

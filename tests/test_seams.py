@@ -406,6 +406,7 @@ def test_a_compiled_or_parallel_gpt_is_trained_and_read_as_a_gpt(
     assert resumed.state.step == 20
 
 
+@pytest.mark.long
 def test_a_compiled_network_of_ones_own_is_loaded_into_the_plain_one(dataset: Dataset) -> None:
     model, again = Bigram(300), Bigram(300)
     Trainer(torch.compile(model, backend="eager"), dataset, CONFIG, out="runs/bigram").train()

@@ -120,6 +120,7 @@ def test_a_layer_under_a_transform_of_torch_is_causal_too() -> None:
     torch.testing.assert_close(rows, layer(x))
 
 
+@pytest.mark.long
 def test_training_on_a_device_without_torchs_kernel_is_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

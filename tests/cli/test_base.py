@@ -195,6 +195,7 @@ def test_the_base_that_comes_with_minigpt_writes_english(
 # What a run began with
 
 
+@pytest.mark.long
 def test_the_list_the_page_and_the_card_say_what_a_run_began_with(
     tiny_base: Path, workplace: Path, type_: Type
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_run_goes_with_all_that_the_cache_holds_of_its_text(place: Path, type_
     assert type_("runs")[1] == ""
 
 
+@pytest.mark.long
 def test_of_all_files_that_a_run_can_have_none_is_left(place: Path, type_: Type) -> None:
     run = Path("runs/my")
     shutil.rmtree(run)
@@ -353,6 +354,7 @@ def test_what_a_class_of_an_older_version_has_left_goes_with_what_the_cache_hold
     assert not classes.exists() and prepared() == []
 
 
+@pytest.mark.long
 def test_a_class_is_asked_for_and_what_is_not_of_it_stays(
     classes: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:

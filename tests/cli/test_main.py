@@ -76,6 +76,7 @@ def test_standard_input_is_a_text_too(
     assert_refused(type_("train --resume --steps 9"), "standard input")
 
 
+@pytest.mark.long
 def test_an_unfinished_run_on_the_same_text_is_named_with_the_command_that_continues_it(
     workplace: Path, type_: Type
 ) -> None:

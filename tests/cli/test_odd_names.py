@@ -27,6 +27,7 @@ if os.name != "nt":
     ODD += ["two\nlines \x1b[31m", "caf\udce9"]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("name", ODD)
 def test_a_text_of_any_name_trains_and_is_drawn_and_goes_on(
@@ -102,6 +103,7 @@ def test_a_text_whose_name_is_not_utf_8_has_a_page_and_an_export(
 # Commands to copy
 
 
+@pytest.mark.long
 @unix_only
 @pytest.mark.parametrize("out", ["-o", "two\nlines", "\x1b[31m it's $HOME", "tab\t!"])
 def test_the_commands_at_the_end_of_a_training_can_be_copied(

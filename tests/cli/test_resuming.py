@@ -24,6 +24,7 @@ def is_finished(run: Path) -> bool:
     return bool(minigpt.Run(run).about()["finished"])
 
 
+@pytest.mark.long
 def test_the_run_that_was_trained_last_goes_on_though_another_has_newer_weights(
     tiny_run: Path, workplace: Path, type_: Type
 ) -> None:
@@ -34,6 +35,7 @@ def test_the_run_that_was_trained_last_goes_on_though_another_has_newer_weights(
     assert status == 0 and "continuing runs/last after 3 steps" in err
 
 
+@pytest.mark.long
 def test_a_run_is_known_by_its_text_however_the_name_is_typed(workplace: Path, type_: Type) -> None:
     Path("letters").mkdir()
     Path("letters/one.txt").write_text(some_text())

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from ..patience import PATIENCE
 from .texts import write
 
@@ -95,6 +97,7 @@ for file in sorted(Path(sys.argv[1]).glob("*/*")):
 """
 
 
+@pytest.mark.long
 def test_the_worst_texts_are_read_in_time_that_grows_with_their_length(tmp_path: Path) -> None:
     """Eight times the length takes about eight times as long, and not 64 times."""
     for length in (SHORT, LONG):

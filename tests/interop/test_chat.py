@@ -69,6 +69,7 @@ def test_an_answer_stops_at_the_token_that_ends_a_turn_or_else_where_the_text_do
         assert f'PARAMETER stop """{stops[0]}"""\n' in file
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tokenizer", "layout"),
     [
@@ -156,6 +157,7 @@ def test_a_modelfile_has_the_filters_and_penalties_that_ollama_knows() -> None:
     assert "PARAMETER repeat_last_n 64" in lines  # of all that the model sees
 
 
+@pytest.mark.long
 def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> None:
     found = find_model(talking_run)
     assert found.config is not None and found.config.origin.dialogue is not None

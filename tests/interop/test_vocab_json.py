@@ -32,6 +32,7 @@ def vocab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("gpt2"))
 
 
+@pytest.mark.long
 @given(text=st.text() | st.text(HARD_TEXT))
 @settings(max_examples=100, deadline=None)
 def test_any_text_has_the_ids_that_transformers_gives(vocab: Path, text: str) -> None:

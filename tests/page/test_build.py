@@ -94,6 +94,7 @@ def test_the_wheel_holds_the_pages_files(tmp_path: Path) -> None:
     assert in_wheel == {f.relative_to(FOLDER.parents[1]).as_posix() for f in files}
 
 
+@pytest.mark.long
 def test_the_page_of_the_base_is_small_and_has_openings_that_the_base_wrote(
     real_base: Path,
 ) -> None:
@@ -106,6 +107,7 @@ def test_the_page_of_the_base_is_small_and_has_openings_that_the_base_wrote(
     assert len({opening.split()[0] for opening in openings}) == len(openings)
 
 
+@pytest.mark.long
 def test_the_page_of_the_demo_is_small(tmp_path: Path) -> None:
     """Of 1.07 M parameters, with a history that is too long for a page."""
     demo = random_found(

@@ -183,6 +183,7 @@ def test_of_a_text_like_none_of_its_size_nothing_is_known(
     assert is_like_those_tried(Predictability(*found), known) == is_known
 
 
+@pytest.mark.long
 def test_a_training_on_a_small_text_of_an_untried_kind_says_that_it_expects_nothing(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

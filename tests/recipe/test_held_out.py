@@ -26,6 +26,7 @@ def held_out(run: Path) -> list[str]:
     return names
 
 
+@pytest.mark.long
 def test_a_training_names_what_it_holds_out(
     letters: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -315,6 +315,7 @@ def test_a_text_is_planned_for_alike_however_it_is_stored(tmp_path: Path) -> Non
     assert others == [plain, plain]
 
 
+@pytest.mark.long
 def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path: Path) -> None:
     def twice(size: int) -> Path:
         """A text of blocks of that size, each of which stands there twice."""
@@ -403,6 +404,7 @@ def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> N
     assert 0.3 < read / kept["tokens"] < 3  # the plan only guesses the tokens
 
 
+@pytest.mark.long
 def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
     workplace: Path,
 ) -> None:

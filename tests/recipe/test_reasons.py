@@ -242,6 +242,7 @@ def test_a_training_says_when_it_is_done_if_that_is_known(
             assert expected - 3 <= later <= expected + 3
 
 
+@pytest.mark.long
 def test_of_one_speaker_no_loss_is_expected_since_the_forecast_is_of_all_words(
     workplace: Path, known_kind: None
 ) -> None:

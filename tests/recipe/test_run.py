@@ -296,6 +296,7 @@ def test_a_run_with_a_checkpoint_is_kept_whatever_ends_it(
     assert Path("runs/my", WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
 
 
+@pytest.mark.long
 def test_of_two_that_start_in_a_folder_the_second_leaves_the_first_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -503,6 +504,7 @@ def refuse_weights(
     monkeypatch.setattr(weights, "save_tensors", save)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("written", [0, 1])
 def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_when_continued(
     written: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -646,6 +648,7 @@ def test_it_is_said_how_many_threads_compute(
     assert f" on cpu with {threads} threads in float32" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_it_is_said_why_workers_are_not_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -687,6 +690,7 @@ def test_random_weights_are_no_end_of_a_line(workplace: Path) -> None:
         minigpt.train("my.txt", init="none", interpolate=True, steps=2)
 
 
+@pytest.mark.long
 def test_a_lesson_can_begin_with_a_run(tiny_run: Path, workplace: Path) -> None:
     run = minigpt.train("my.txt", lesson=True, init=str(tiny_run), minutes=0.143)
     config = read_config(run)

@@ -138,6 +138,7 @@ def test_a_text_is_written_as_the_run_says_unless_something_else_is_given(
     assert capsys.readouterr().out == hot + "\n"
 
 
+@pytest.mark.long
 def test_a_talk_and_the_samples_of_a_training_are_sampled_as_the_run_says(
     workplace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

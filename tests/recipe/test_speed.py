@@ -24,6 +24,7 @@ USUAL = GPTConfig(2048, context_length=128, emb_dim=128, num_layers=4, num_heads
 SMALL = GPTConfig(64, context_length=8, emb_dim=8, num_layers=2, num_heads=1)
 
 
+@pytest.mark.long
 def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() -> None:
     before = torch.get_rng_state()
     speed = measure_speed(CPU, torch.float32)
@@ -58,6 +59,7 @@ def test_the_costs_of_a_start_and_of_a_token_are_told_apart(
     assert speed.flops == pytest.approx(flops_per_token(REFERENCE) / 0.0001)
 
 
+@pytest.mark.long
 def test_other_programs_that_take_the_machine_for_moments_do_not_change_what_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -134,6 +134,7 @@ def test_other_files_of_the_folder_stay(tiny_run: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / CONFIG).read_text())["origin"]["text"] is None
 
 
+@pytest.mark.long
 def test_pack_makes_a_base_of_a_run_or_says_why_not(tiny_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "base"
     command = [sys.executable, PACK, "--out", out]

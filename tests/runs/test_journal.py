@@ -169,6 +169,7 @@ def test_the_state_is_always_whole(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / JOURNAL) == [STATE]
 
 
+@pytest.mark.long
 def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_does(
     workplace: Path, usual_texts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +211,7 @@ def test_a_new_run_keeps_no_text_of_an_attempt_that_failed(
     assert texts and "of the attempt" not in texts
 
 
+@pytest.mark.long
 def test_a_fiftieth_of_the_time_goes_into_texts(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +242,7 @@ def test_a_text_with_any_line_separator_is_one_row(tmp_path: Path) -> None:
     assert read_texts(tmp_path) == [row]
 
 
+@pytest.mark.long
 def test_words_of_a_text_are_looked_up_and_a_head_looks_at_all_of_the_beginning(
     workplace: Path, usual_texts: None
 ) -> None:

@@ -52,6 +52,7 @@ def test_nine_files_are_read_and_the_bad_one_is_named(tmp_path: Path) -> None:
     assert [f["name"] for f in told["files"] if f["problem"]] == ["photo.jpg"]
 
 
+@pytest.mark.long
 def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_for_a_terminal(
     tmp_path: Path,
 ) -> None:
@@ -103,6 +104,7 @@ def test_parts_that_are_left_out_are_told_and_do_not_refuse_the_file(tmp_path: P
     assert not any(file["problem"] for file in whole_text(folder)["files"])
 
 
+@pytest.mark.long
 def test_all_files_that_are_left_out_are_named_and_those_in_archives_at_least_counted(
     tmp_path: Path,
 ) -> None:

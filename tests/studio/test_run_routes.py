@@ -308,6 +308,7 @@ def test_all_of_a_text_is_removed_only_where_all_of_it_was_named(
 # What a run is for
 
 
+@pytest.mark.long
 def test_a_run_writes_what_it_writes_at_a_terminal(learned: Window) -> None:
     """With any seed, which minus one means, or a chosen one."""
     written = []
@@ -525,6 +526,7 @@ def test_a_page_is_fetched_once(learned: Window) -> None:
     assert learned.get(address).status == 404
 
 
+@pytest.mark.long
 def test_the_page_of_a_text_of_several_files_says_how_many(learned: Window) -> None:
     runs = learned.studio.workspace.runs
     shutil.copytree(runs / "tiny", runs / "of vault")

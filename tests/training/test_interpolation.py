@@ -179,6 +179,7 @@ def test_the_weights_that_are_kept_lie_on_the_line_and_are_better_than_both_ends
     assert f"{last['val_bits_per_byte']:.4f} bits/byte" in told.out
 
 
+@pytest.mark.long
 def test_where_the_trained_weights_are_best_exactly_these_are_kept(
     workplace: Path, tiny_run: Path
 ) -> None:
@@ -196,6 +197,7 @@ def test_where_the_trained_weights_are_best_exactly_these_are_kept(
     assert not of_checkpoint(other, "first")
 
 
+@pytest.mark.long
 def test_time_is_kept_for_the_evaluations_on_the_line(
     workplace: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

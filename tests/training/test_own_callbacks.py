@@ -127,6 +127,7 @@ def test_the_picture_is_drawn_now_and_then_and_at_the_end(
     assert drawn == [1000.0, 1012.0, 1020.0]
 
 
+@pytest.mark.long
 def test_the_picture_has_a_line_for_what_counting_gives_and_for_what_was_expected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

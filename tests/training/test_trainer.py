@@ -76,6 +76,7 @@ def test_a_run_holds_every_file_but_its_picture_and_a_row_and_a_sample_for_every
     assert list(texts_of_evaluations(tiny_run)) == [10, 20, 30]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_there", [False, True])
 def test_while_the_files_of_a_run_are_made_no_other_takes_its_place_and_a_failure_leaves_nothing(
     is_there: bool, workplace: Path, monkeypatch: pytest.MonkeyPatch
@@ -174,6 +175,7 @@ def test_counting_is_measured_on_the_tokens_that_the_model_is_evaluated_on(
     assert found == pytest.approx([bits, bits])
 
 
+@pytest.mark.long
 def test_counting_changes_nothing_that_is_learned(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +185,7 @@ def test_counting_changes_nothing_that_is_learned(
     assert all(torch.equal(counted[name], uncounted[name]) for name in counted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_evals", [1, 8])
 def test_it_counts_once_after_the_first_step_and_before_the_first_evaluation(
     workplace: Path, fits: list[float], monkeypatch: pytest.MonkeyPatch, num_evals: int
@@ -197,6 +200,7 @@ def test_it_counts_once_after_the_first_step_and_before_the_first_evaluation(
     assert len({row["counting_bits_per_byte"] for row in rows(run)}) == 1
 
 
+@pytest.mark.long
 def test_counting_takes_little_of_the_minutes(
     workplace: Path, fits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -509,6 +513,7 @@ def test_a_loss_that_grows_ends_the_training(begins: str, english: Path, workpla
         minigpt.train("my.txt", **shape, **init, learning_rate=1000.0)
 
 
+@pytest.mark.long
 def test_a_loss_that_grows_from_far_above_guessing_ends_the_training_also_once_resumed(
     english: Path, workplace: Path
 ) -> None:
@@ -647,6 +652,7 @@ def train_by_time(
     return one
 
 
+@pytest.mark.long
 def test_a_training_by_time_ends_in_time_with_its_evaluations_spread_over_it(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -669,6 +675,7 @@ def test_a_training_that_starts_too_late_still_learns_a_little(
     assert state.best_loss is not None and load_file(Path("run") / WEIGHTS)
 
 
+@pytest.mark.long
 def test_at_most_half_a_minute_of_learning_is_in_no_checkpoint(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from .made import parquet, pdf, pdf_of, zstandard
 LINE = "This is a line of a paragraph that is about as long as the others, and then"
 
 
+@pytest.mark.long
 def test_a_pdf_and_a_parquet_file_are_read_in_a_process_of_their_own(tmp_path: Path) -> None:
     assert documents(write(tmp_path / "a.pdf", pdf([LINE, "it ends."]))) == [f"{LINE} it ends."]
     file = write(tmp_path / "a.parquet", parquet({"id": [1, 2], "body": ["naïve", None]}))
