@@ -21,7 +21,7 @@ class Copies:
     characters: int  # of the text
     share: float  # of these that is inside such a stretch, between 0 and 1
     longest: str  # of these stretches; empty if there is none
-    place: str  # the file and the line in which the longest begins
+    place: str  # the file and, except in a chat, the line in which the longest begins
     usual_share: float  # the share of the validation text
     usual_longest: str  # and its longest stretch
 

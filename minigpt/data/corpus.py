@@ -36,7 +36,7 @@ class Piece(NamedTuple):
     number: int  # of its document, counted from 0
     text: str
     file: Path
-    line: int  # in which it begins
+    line: int  # in which it begins; 0: not known
     is_row: bool = False  # whether all of it is in one line of the file, its line ends escaped
 
     def line_at(self, index: int) -> int:
@@ -298,7 +298,8 @@ def whole_documents(pieces: Iterable[Piece]) -> list[str]:
 
 
 def place_of(text: str, pieces: Iterable[Piece]) -> str:
-    """The file and line where `text` first occurs in the pieces."""
+    """The file and line where `text` first occurs in the pieces; the file alone if no line is
+    known, as of a chat."""
     tail: Piece | None = None  # of the piece before
     for new in pieces:
         piece = new
@@ -307,7 +308,9 @@ def place_of(text: str, pieces: Iterable[Piece]) -> str:
 
         index = piece.text.find(text)
         if index >= 0:
-            return f"{title(piece.file)}, line {piece.line_at(index):,}"
+            name = title(piece.file)
+            line = piece.line_at(index)
+            return f"{name}, line {line:,}" if line > 0 else name
 
         start = max(len(piece.text) - (len(text) - 1), 0)  # of a match that ends in the next piece
         tail = piece._replace(text=piece.text[start:], line=piece.line_at(start))

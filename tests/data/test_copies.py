@@ -22,6 +22,7 @@ from minigpt.data.source import find_source, split
 from minigpt.runs.folder import COPIED, JOURNAL
 from tests.conftest import some_text, train_tiny
 
+from .chats.made import some_chat
 from .texts import json_lines, piece, whole, write
 
 pytestmark = pytest.mark.long
@@ -85,6 +86,13 @@ def test_the_place_of_the_longest_is_its_line(name: str, tmp_path: Path) -> None
     assert result.longest == "a line that stands in no other" and result.share == 30 / 31
     assert (result.usual_share, result.usual_longest) == (0, "")
     assert result.place == f"{tmp_path / name}, line {2 if 'jsonl' in name else line:,}"
+
+
+def test_no_line_is_named_in_a_chat_whose_messages_have_none(tmp_path: Path) -> None:
+    file = write(tmp_path / "chat.txt", some_chat(120))
+    source = find_source(TextConfig(files=(str(file),)))
+    said = next(iter(source.training.pieces())).text[:60]
+    assert copies([said], *split(source, TextConfig(files=(str(file),)))).place == str(file)
 
 
 @pytest.mark.parametrize("split_at", ["documents", "end"])

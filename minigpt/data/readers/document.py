@@ -53,7 +53,7 @@ class Document(NamedTuple):
 
     text: str
     source: Path  # the file; in an archive, the archive's name and the file's
-    line: int = 1  # the number of the source's line, or row, in which it begins
+    line: int = 1  # of the source, or its row, in which it begins; 0: not known, as of a chat
     is_first: bool = True  # False if it continues the document before
     is_row: bool = False  # whether all of it is in one line of the source
     turns: tuple[Turn, ...] = ()  # if it is a conversation

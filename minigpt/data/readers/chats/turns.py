@@ -73,7 +73,7 @@ def documents_of_chat(
 
     for turns in conversations(written(), content.reading.silence):
         text = "\n".join(turn.text for turn in turns)
-        yield Document(text, content.source, is_row=True, turns=tuple(turns))
+        yield Document(text, content.source, line=0, is_row=True, turns=tuple(turns))
 
 
 def moment_of(date: Any) -> datetime | None:
