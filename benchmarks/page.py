@@ -23,8 +23,8 @@ from minigpt.tokenizer import CharacterTokenizer
 
 RESULTS = Path(__file__).parent / "results"
 SHAPES = {
-    "1 M": {"emb_dim": 128, "num_layers": 4, "num_heads": 2},
-    "12 M": {"emb_dim": 384, "num_layers": 6, "num_heads": 6},
+    "1.07 M": {"emb_dim": 128, "num_layers": 4, "num_heads": 2},
+    "11.4 M": {"emb_dim": 384, "num_layers": 6, "num_heads": 6},
 }
 ROUNDS = 5
 OPENING = "minigpt.ready.then(() => performance.now())"  # since the page was asked for
@@ -101,18 +101,18 @@ def main() -> None:
 
             speeds = [page.evaluate(WRITE, seed) for seed in range(ROUNDS + 1)][1:]
             figures[f"writing, {name} parameters, tokens/s"] = f"{statistics.median(speeds):.0f}"
-            if name == "1 M":
+            if name == "1.07 M":
                 times = [page.evaluate(EXPLANATION) for _ in range(ROUNDS)]
                 figures["a whole explanation of token 100, ms"] = f"{statistics.median(times):.0f}"
             page.close()
         times = []
         for _ in range(ROUNDS):
-            page = opened(browser, some_model(SHAPES["1 M"]), folder, f"#prompt={'a' * 256}")
+            page = opened(browser, some_model(SHAPES["1.07 M"]), folder, f"#prompt={'a' * 256}")
             page.wait_for_timeout(1000)
             times.append(page.evaluate(ATTENTION))
             page.close()
         figures["attention of 256 tokens over 8 heads, ms"] = f"{statistics.median(times):.0f}"
-        page = opened(browser, some_model(SHAPES["1 M"]), folder, "#prompt=a&maxNewTokens=2000")
+        page = opened(browser, some_model(SHAPES["1.07 M"]), folder, "#prompt=a&maxNewTokens=2000")
         page.wait_for_timeout(300)
         figures["frames a second while it writes"] = f"{page.evaluate(FRAMES):.0f}"
         browser.close()

@@ -121,7 +121,7 @@ PROMISES = {
         f"if within {PATIENCE:.0f} to {2 * PATIENCE:.0f} seconds it has not sent",
     ],
     "docs/training.md": [
-        f"It takes the base if that should end at least {1 - tuning._CLEARLY:.0%} lower.",
+        f"takes the base if its loss is at least {1 - tuning._CLEARLY:.0%} lower.",
         f"at {part(evaluation._FINE)}s of the way",
         f"the farthest whose loss is within {NEARLY:.1%} of the lowest",
         f"is the largest of {word(len(rules.SIZES))} that passes two tests. The smallest has width "
@@ -140,6 +140,7 @@ PROMISES = {
         f"can train on {needed(0, repeats_afar=True) / needed(0)} times as many tokens as usual",
         f"is {rules.BATCH_SIZES[0] * rules.short_context('bpe'):,} tokens a step. It doubles while "
         f"the run would take more than {rules.MANY_STEPS:,} steps",
+        f"reads at least {rules.CLEARLY_MORE} times as many tokens in the same minutes",
         f"rises for a {part(TrainConfig.warmup_ratio)} of the run",
         f"{rate(64)} at width 64, {rate(128)} at 128, {rate(256)} at 256",
         f"The limit is {rules.plan_max_epochs(128):.0f} at width 128, "

@@ -120,10 +120,10 @@ def _explain(result: "Evaluation") -> None:
     """Say what was read and how, and what to compare the figures with."""
     from ..recipe.told_at_start import BITS
 
-    windows = f"windows of {result.context_length}"
+    sequences = f"sequences of {result.context_length}"
     if result.stride < result.context_length:
-        windows += f", each {plural(result.stride, 'token')} after the one before"
-    print_message(f"read {plural(result.tokens, 'token')} in {windows}")
+        sequences += f", each {plural(result.stride, 'token')} after the one before"
+    print_message(f"read {plural(result.tokens, 'token')} in {sequences}")
     print_message(f"bits/byte: {BITS}")
     if (counting := result.counting_bits_per_byte) is not None:
         what = "counting which token follows which four in the training text"

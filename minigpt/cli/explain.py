@@ -11,7 +11,7 @@ from ..generation.results import Token
 from ..system.commands import command
 from ..system.shown import percent, plural, visible
 from .generate import read_prompt, token_name
-from .options import Parser, add_model, chosen_model, names_a_model, typed_model
+from .options import Parser, add_model, chosen_model, names_a_model, typed_model, typed_text
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ _BEFORE = 40  # characters of the text before the token
 def options(parser: Parser) -> None:
     add = parser.add_argument
     add_model(parser)
-    add("text", nargs="?", help="a text of two tokens or more; - for standard input")
-    place = "the token to explain, from 1 (default: the last one)"
+    text = "a text of two tokens or more (\\n: new line); - for standard input"
+    add("text", nargs="?", help=text)
+    place = "the token to explain, counted from 0, at least 1 (default: the last one)"
     add("--place", type=int, metavar="N", help=place)
     add("--json", action="store_true", help="print one JSON record, of all parts and words")
 
@@ -40,7 +41,8 @@ def run(given: argparse.Namespace) -> None:
     if given.text is None and (is_named or not names_a_model(given.run)):
         given.text = given.run
         given.run = None
-    text = read_prompt(given.text)
+    typed = None if given.text is None else typed_text(given.text)
+    text = read_prompt(typed)
     if not text:
         raise UserError(f'give a text, as in {command("explain")} base "Once upon a time"')
 

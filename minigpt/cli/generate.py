@@ -40,7 +40,7 @@ _WIDTH = 16  # of a token, in characters
 
 
 def options(parser: Parser) -> None:
-    prompt = "how the text begins; from standard input with -, or in a pipe"
+    prompt = "how the text begins (\\n: new line); from standard input with -, or in a pipe"
     parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--run", metavar="NAME", help=A_MODEL)
 
@@ -86,7 +86,7 @@ def run(given: argparse.Namespace) -> None:
         words = " ".join(given.prompt)
         raise UserError(f"put quotes around the prompt: {quote(words)}")
 
-    prompt = given.prompt[0] if given.prompt else None
+    prompt = typed_text(given.prompt[0]) if given.prompt else None
     if not given.interactive:
         prompt = read_prompt(prompt)
     with enough_memory("fewer --samples, or a smaller model"):

@@ -37,7 +37,8 @@ def options(parser: Parser) -> None:
     add("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE, without the ending)")
     add("--resume", action="store_true", help="continue the run in --out, or that trained last")
     files = TextConfig.__dataclass_fields__["files"].metadata["help"]
-    parser.add_argument("files", nargs="*", help=f"{files} (default: plays that come with minigpt)")
+    default = "plays that come with minigpt; with --lesson, fairy tales"
+    parser.add_argument("files", nargs="*", help=f"{files} (default: {default})")
     add_fields(parser, TextConfig, "text", skip=("files",), planned=PLANNED)
     add_fields(parser, GPTConfig, "model", skip=("vocab_size",), planned=PLANNED)
     add_fields(parser, TrainConfig, "training", planned=PLANNED)

@@ -90,7 +90,7 @@ class TextConfig(ReadingConfig):
     init: str | None = setting(
         None,
         "begin with this run, base, a model such as hf:gpt2, or none (default: base or none, "
-        "whichever should end lower)",
+        "whichever is expected to reach the lower loss)",
     )
 
     def _check(self) -> None:
@@ -103,9 +103,9 @@ class EvaluationConfig(ReadingConfig):
     """How to measure how well a model predicts a text."""
 
     stride: Count | None = setting(
-        None, "tokens from one window to the next; below the context length, windows overlap"
+        None, "tokens from one sequence to the next; below the context length, they overlap"
     )
-    batch_size: Count = setting(16, "windows computed at once; fewer need less memory")
+    batch_size: Count = setting(16, "sequences computed at once; fewer need less memory")
     device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
 
 

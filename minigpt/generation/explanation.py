@@ -68,7 +68,8 @@ def explain_token(
     Args:
         glass: the model.
         ids: the tokens of a text.
-        place: index of the token in ids, from 1; what comes after it is not looked at.
+        place: index of the token in ids, counted from 0, at least 1; what comes after it is not
+            looked at.
         heads_off: pairs of layer and head, both from 0, that are off in all that is computed.
 
     Raises:

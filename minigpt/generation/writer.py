@@ -264,9 +264,10 @@ class Writer:
 
         Args:
             text: of two tokens or more; what comes after the token is not looked at.
-            place: the index of the token among those that ``tokenizer.encode(text)`` returns, from
-                1: nothing predicts the first. The model sees the last `context_length` tokens
-                before it, and reads them again for each of them and for each head.
+            place: the index of the token among those that ``tokenizer.encode(text)`` returns,
+                counted from 0. Nothing predicts token 0, so it is at least 1. The model sees the
+                last `context_length` tokens before it, and reads them again for each of them and
+                for each head.
 
         Raises:
             UserError: also if there is no token at `place`, or none before it, or if the model is

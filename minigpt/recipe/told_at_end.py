@@ -136,7 +136,9 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
 
     run = quote_path(folder)
     is_like_an_option = prompt.startswith("-")
-    argument = f"-- {quote(prompt)}" if is_like_an_option else quote(prompt)
+    argument = quote(prompt.replace("\\", "\\\\"))  # `generate` reads \n as a new line
+    if is_like_an_option:
+        argument = f"-- {argument}"
     say_command("to see it think", f"{command('page')} {run} --open")
     if dialogue is not None and started_as() is not None:
         text = trainer.dataset.origin.text
@@ -161,7 +163,7 @@ def beside_counting(best: float, counting: float, counted_tokens: int, text_leng
 
     saved = 1.0 - best / max(counting, 1e-9)
     if saved >= 0.005:
-        return f"{gives}: attention saves {saved:.0%}"
+        return f"{gives}: the model needs {saved:.0%} fewer bits"
     if saved > -0.005:
         return f"{gives}: the model is about as good"
     return f"{gives}: the model is not as good yet"

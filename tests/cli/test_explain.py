@@ -57,6 +57,12 @@ def test_a_record_has_all_that_python_returns(tiny_run: Path, type_: Type) -> No
     assert (record["logit"], record["probability"]) == (why.logit, why.probability)
 
 
+def test_a_backslash_and_n_are_a_new_line(tiny_run: Path, type_: Type) -> None:
+    for typed in (["explain", tiny_run, r"the\nfox"], ["explain", r"the\nfox"]):
+        _, out, _ = type_(*typed, "--json")
+        assert json.loads(out)["text"] == "the\nfox"
+
+
 def test_many_parts_and_words_are_summed_up(tiny_run: Path, type_: Type) -> None:
     _, out, _ = type_("explain", tiny_run, f"{TEXT} " * 5)
     assert "other tokens changed it less" in out

@@ -52,6 +52,11 @@ def test_the_text_stands_alone_on_standard_output(at_home: None, type_: Type) ->
     assert type_(*given, "--run", "runs/my")[1] == out
 
 
+def test_a_backslash_and_n_in_a_prompt_are_a_new_line(at_home: None, type_: Type) -> None:
+    given = ["generate", r"the fox\nthe \\n", "--max-new-tokens", "0", "--plain"]
+    assert type_(*given)[1].startswith("the fox\nthe \\n")
+
+
 def test_the_seed_minus_one_means_any(at_home: None, type_: Type) -> None:
     given = "generate the --max-new-tokens 20 --temperature 2 --seed -1 --json"
     records = [json.loads(type_(given)[1]) for _ in range(2)]

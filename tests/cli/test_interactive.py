@@ -241,7 +241,7 @@ def test_each_line_is_a_prompt_and_is_continued_as_by_generate(
 def test_a_prompt_can_have_several_lines(talk: Talk) -> None:
     assert talk("the fox\\nsaw a")[1].startswith("the fox\nsaw a")
     assert talk(r"//a\nb")[1].startswith("/a\nb")
-    assert talk(options=(r"the \nose",))[1].startswith(r"the \nose")  # as generate takes it
+    assert talk(options=(r"the \nose",))[1].startswith("the \nose")  # as generate takes it
 
 
 def test_what_ended_a_text_is_said(talk: Talk) -> None:

@@ -1,6 +1,7 @@
 """What a person is told at the end of a training: the loss, why it ended, and what to do next."""
 
 import math
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from minigpt import UserError
+from minigpt.cli.options import typed_text
 from minigpt.config import SampleConfig, TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
@@ -77,7 +79,7 @@ GIVES = "counting which token follows which four gives"
 @pytest.mark.parametrize(
     ("counting", "words"),
     [
-        (1.75, f"{GIVES} 1.750 bits/byte on the same text: attention saves 14%"),
+        (1.75, f"{GIVES} 1.750 bits/byte on the same text: the model needs 14% fewer bits"),
         (1.505, f"{GIVES} 1.505 bits/byte on the same text: the model is about as good"),
         (1.25, f"{GIVES} 1.250 bits/byte on the same text: the model is not as good yet"),
         (0.0, f"{GIVES} 0.000 bits/byte on the same text: the model is not as good yet"),
@@ -136,3 +138,6 @@ def test_the_end_says_what_is_next(
     monkeypatch.setattr("sys.argv", ["/usr/bin/minigpt"])
     _, lines = result(capsys, TrainConfig())
     assert lines[-1].startswith("  minigpt generate ")
+    prompt = r"\nabla \\ it's"
+    _, lines = result(capsys, TrainConfig(sample_prompt=prompt))
+    assert typed_text(shlex.split(lines[-1])[-1]) == prompt

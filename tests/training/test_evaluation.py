@@ -351,11 +351,11 @@ def test_the_command_prints_one_line_or_one_record(
     out, err = capsys.readouterr()
     loss = f"{result.loss:.4f} nats/token, token perplexity {math.exp(result.loss):.2f}"
     assert out == f"{tiny_run}: {result.bits_per_byte:.4f} bits/byte ({loss})\n"
-    assert f"read {result.tokens} tokens in windows of 16" in err and "\nbits/byte: " in err
+    assert f"read {result.tokens} tokens in sequences of 16" in err and "\nbits/byte: " in err
     counting = f"{result.counting_bits_per_byte:.4f} bits/byte on the same text"
     assert f"counting which token follows which four in the training text gives {counting}" in err
     assert main([*command, "--stride", "4"]) == 0
-    assert "windows of 16, each 4 tokens after the one before" in capsys.readouterr().err
+    assert "sequences of 16, each 4 tokens after the one before" in capsys.readouterr().err
     assert main([*command, "--json"]) == 0
     figures = vars(result) | {"perplexity": math.exp(result.loss)}
     record = {"run": str(tiny_run), "files": [str(text)], **figures}
