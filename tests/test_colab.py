@@ -48,7 +48,7 @@ def test_the_badges_lead_to_the_notebook_in_the_repository() -> None:
 
 
 def test_it_installs_the_package_and_has_no_outputs_of_somebody_elses_text() -> None:
-    assert f'package = "{PROJECT["name"]}"' in code_with("%pip")
+    assert f'package = "git+{PROJECT["urls"]["Repository"]}"' in code_with("%pip")
     assert not any(cell.get("outputs") for cell in CELLS)
 
 

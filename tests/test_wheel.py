@@ -319,13 +319,14 @@ def download(name):
 
 
 def test_the_colab_notebook_goes_from_a_text_to_a_page(installed: Installed) -> None:
-    """With seconds for minutes and the wheel for the package of PyPI, and a small module in the
+    """With seconds for minutes and the wheel for the package, and a small module in the
     place of Colab's own."""
     folder = installed.folder / "notebook"
     (folder / "google/colab").mkdir(parents=True)
     (folder / "google/colab/files.py").write_text(f"STORY = {STORY!r}\n{COLAB}")
+    repository = "git+https://github.com/minigpt-text/minigpt-text"
     changes = {
-        'package = "minigpt-text"': f"package = {str(installed.wheel)!r}",
+        f'package = "{repository}"': f"package = {str(installed.wheel)!r}",
         "minutes = 3": "minutes = 0.05",
     }
 

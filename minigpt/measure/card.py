@@ -98,7 +98,7 @@ def _training(found: FoundModel) -> str:
     if found.step is not None:
         when = f"after step {found.step:,} of this training" if found.step else "before training"
         lines.append(f"- **These are its weights {when}**, kept to study how a model learns.")
-    program = "[minigpt](https://pypi.org/project/minigpt-text/)"
+    program = "[minigpt](https://github.com/minigpt-text/minigpt-text)"
     lines.append(f"- Made with {program} and exported by its version {__version__}.")
     return "\n".join(lines)
 
@@ -148,7 +148,7 @@ written = model.generate(**prompt)
 print(tokenizer.decode(written[0], skip_special_tokens=True))
 ```
 
-With minigpt (`pip install minigpt-text`), where this folder is:
+With minigpt, where this folder is:
 
 ```sh
 minigpt generate {quoted_prompt} --run {folder}
