@@ -208,7 +208,7 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 
 # What a user needs
 .venv/ready: .venv/made
-	@echo "installing into .venv: about 1.2 GB, a few minutes"
+	@echo "installing into .venv: about 1.2 GB, or several more with PyTorch for NVIDIA GPUs, a few minutes"
 	@$(call install,pictures$(comma)studio)
 	@touch $@
 
@@ -216,7 +216,8 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 # that is compiled which is imported.
 EXTRAS := dev dev-lens dev-llama dev-page dev-serve dev-wheel tensorboard wandb
 .venv/dev: .venv/made
-	@echo "installing what the tests need into .venv: about 2.5 GB, a few minutes"
+	@echo "installing what the tests need into .venv: about 2.5 GB, or several more with PyTorch for" \
+		"NVIDIA GPUs, a few minutes"
 	@$(call install,$(subst $(space),$(comma),$(EXTRAS)),--no-compile)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \
 		axe-core@4.14 @biomejs/biome@2.6 pyright@1.1

@@ -84,8 +84,9 @@ def draw_batch(ids: torch.Tensor, b: int, T: int) -> tuple[torch.Tensor, torch.T
 # From here on $b$ is the number of windows in a batch, and $T$ is their length. `starts` has one
 # column and `torch.arange(T + 1)` one row. Their sum is a table: the places of each window.
 #
-# The last tenth of the book is set aside as **validation** text, from which the model never learns.
-# It shows whether a model has learned something general or only knows its book by heart.
+# The last tenth of the book is set aside as **validation** text (the held-out text of notebook 1),
+# from which the model never learns. It shows whether a model has learned something general or only
+# knows its book by heart.
 #
 # ## The parts of a block
 #

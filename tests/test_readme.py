@@ -56,7 +56,8 @@ def test_the_examples_run(code: str, workplace: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("code", PARTS)
 def test_the_examples_of_parts_run_and_their_assertions_hold(code: str, workplace: Path) -> None:
-    exec(code, {"__name__": "example"})
+    quick = code.replace("data/fables.txt", "my.txt")  # a sixtieth as long
+    exec(quick, {"__name__": "example"})
 
 
 @pytest.mark.parametrize("page", dict(COMMANDS))
