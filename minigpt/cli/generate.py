@@ -104,6 +104,7 @@ def _generate(
     writer = _writer(name, machine)
     processors = [without(text, writer.tokenizer) for text in given.without]
     task = Task(writer, settings, processors, prompt, shown=prompt)
+    _check_repetition(task.config, settings)
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
@@ -173,6 +174,15 @@ def _check(given: argparse.Namespace, settings: dict[str, Any]) -> None:
         raise UserError("--interactive reads prompts from standard input; leave out the -")
     if given.interactive and not all(map(is_utf8, given.prompt)):
         raise UserError("the prompt is not UTF-8")
+
+
+def _check_repetition(config: SampleConfig, settings: dict[str, Any]) -> None:
+    """Refuse to say how repeated passages are penalised where they are not."""
+    for name in ("dry_base", "dry_allowed_length"):
+        if name in settings and config.dry_multiplier == 0:
+            option = f"--{name.replace('_', '-')}"
+            useless = f"{option} does nothing beside --dry-multiplier 0"
+            raise UserError(f"{useless}; give a --dry-multiplier above 0, or leave it out")
 
 
 def read_prompt(given: str | None) -> str:
@@ -253,6 +263,11 @@ def _write_more(task: Task, samples: list[list[Step]], min_words: int, width: in
         write(f"\n{_BETWEEN}\n")
         write_steps(task.shown, _collected(another.steps(), [sample]), width)
         samples.append(sample)
+
+    count = _count_words(task.shown, samples)
+    if count < min_words:
+        words = plural(count, "word")
+        print_message(f"all {len(samples)} texts together have {words}: no more are begun")
 
 
 def _count_words(prompt: str, samples: list[list[Step]]) -> int:

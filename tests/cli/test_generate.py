@@ -8,7 +8,9 @@ import pytest
 
 import minigpt
 from minigpt.cli.terminal import Wrapper
+from minigpt.config import PLAIN
 from minigpt.generation.results import Step
+from minigpt.runs import read_model
 
 from ..conftest import train_tiny
 from .conftest import Type, assert_refused
@@ -143,8 +145,9 @@ def test_a_model_that_always_ends_at_once_is_not_asked_for_ever(
 ) -> None:
     end = [Step(0, 0, None, "", "end_of_text")]
     monkeypatch.setattr(minigpt.Writer, "steps", lambda *_, **__: iter(end))
-    status, out, _ = type_("generate", "", "--min-words", "9")
+    status, out, err = type_("generate", "", "--min-words", "9")
     assert status == 0 and out.count("* * *") == 99
+    assert "all 100 texts together have 0 words: no more are begun" in err.splitlines()
 
 
 def test_lines_are_broken_at_a_terminal_or_where_that_is_asked_for_and_nowhere_else(
@@ -227,6 +230,20 @@ def test_json_is_a_record_for_each_sample_and_nothing_else(at_home: None, type_:
 
 
 # What is refused
+
+
+@pytest.mark.parametrize("option", ["--dry-base", "--dry-allowed-length"])
+def test_how_passages_are_penalised_is_refused_where_they_are_not(
+    option: str, at_home: None, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = f"{option} does nothing beside --dry-multiplier 0;"
+    given = f"generate the --max-new-tokens 2 {option} 3"
+    assert type_(given)[0] == 0  # the run has a penalty of its own
+    assert type_(f"{given} --temperature 0")[0] == 0
+    assert_refused(type_(f"{given} --dry-multiplier 0"), problem)
+    monkeypatch.setattr(read_model, "read_usual", lambda _: PLAIN)
+    assert_refused(type_(given), problem)
+    assert type_(f"{given} --dry-multiplier 1")[0] == 0
 
 
 @pytest.mark.parametrize(
