@@ -15,7 +15,7 @@ from .terminal import print_message, terminal_width, write
 if TYPE_CHECKING:
     from ..measure.comparison import Comparison, Guess, Place
 
-_MODEL = "a run, base, a model such as hf:gpt2, or counting, to compare it with counts"
+_MODEL = "a run, base, a model such as hf:gpt2, or counting (which token follows which four)"
 _WIDTH = 80  # columns where there is no terminal
 
 

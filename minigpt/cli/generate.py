@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _OTHERS = ("interactive", "json", "show", "min_words", "wrap")  # options
 _DEFAULTS = {  # of settings for which each run has its own
     **{name: f"the run's own, mostly {value:g}" for name, value in USUAL.items()},
-    "dry_allowed_length": "the run's own, as its text repeats itself",
+    "dry_allowed_length": "the run's own, fitted to its text",
 }
 _ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
 _BETWEEN = "* * *"  # two texts that --min-words asks for
