@@ -12,6 +12,7 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 from starlette.types import ASGIApp
@@ -42,14 +43,15 @@ def open_studio(
     """Open the studio of a folder until a signal, or its window, closes it. If it is open already,
     open another window of it. With `is_lesson` all trainings are begun in lesson mode.
 
-    A UserError if it cannot listen at `port`; None is the usual one, or any if that is taken.
+    A UserError if it cannot listen at `port`; None is the usual one, or any if that is taken. Also
+    if it is open already, but at another port, or not in lesson mode.
     """
     workspace.runs.mkdir(exist_ok=True)
     lock = FileLock(workspace.lock)
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        _open_other_window(workspace, opens_browser)
+        _open_other_window(workspace, port, opens_browser, is_lesson)
         return
 
     with lock, _listening(port) as sockets:
@@ -66,9 +68,11 @@ def open_studio(
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, close)
 
-        _write_door(workspace, {"address": address, "token": studio.logins.token})
+        token = studio.logins.token
+        with contextlib.suppress(OSError):  # the disk is full: only a second command needs the door
+            _write_door(workspace, {"address": address, "token": token, "is_lesson": is_lesson})
 
-        print(f"minigpt studio: {address}#{studio.logins.token}", flush=True)
+        print(f"minigpt studio: {address}#{token}", flush=True)
         print(
             "Nothing leaves this computer. Ctrl-C closes the studio; learning goes on.", flush=True
         )
@@ -111,7 +115,7 @@ def make_studio_server(app: ASGIApp) -> Server:
     )
 
 
-def _write_door(workspace: Workspace, door: dict[str, str]) -> None:
+def _write_door(workspace: Workspace, door: dict[str, Any]) -> None:
     """Tell a second command of the same account where the studio is."""
 
     def write(path: Path) -> None:
@@ -122,18 +126,27 @@ def _write_door(workspace: Workspace, door: dict[str, str]) -> None:
     replace(workspace.door, write)
 
 
-def _open_other_window(workspace: Workspace, opens_browser: bool) -> None:
-    """Open one more window of the studio that has the lock."""
+def _open_other_window(
+    workspace: Workspace, port: int | None, opens_browser: bool, is_lesson: bool
+) -> None:
+    """Open one more window of the studio that has the lock, if it is one as is asked for."""
     try:
         door = json.loads(workspace.door.read_text(encoding="utf-8"))
         address = door["address"]
         token = door["token"]
-    except (OSError, ValueError, KeyError, TypeError):
+        open_port = urlsplit(address).port
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
             f"another studio is opening or closing in {workspace.root}; try again in a moment"
         ) from None
 
-    print(f"The studio is open already: {address}#{token}", flush=True)
+    if port and port != open_port:
+        raise UserError(f"the studio is open already, at port {open_port}; close it first")
+    if is_lesson and not door.get("is_lesson"):
+        raise UserError("the studio is open already, without --lesson; close it first")
+
+    mode = ", with --lesson" if door.get("is_lesson") else ""
+    print(f"The studio is open already{mode}: {address}#{token}", flush=True)
     if opens_browser:
         _show(f"{address}#{_token_of(address, token)}")
 
