@@ -195,6 +195,22 @@ def test_a_studio_that_was_killed_loses_only_what_was_just_coming(workspace: Wor
     assert len([*of_somebody_else.iterdir()]) == 2 and (workspace.texts / "list.txt").exists()
 
 
+def test_what_cannot_be_removed_keeps_no_studio_from_opening(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = _text(workspace, "a")
+    (half / ".arriving-1").write_bytes(b"te")
+    never = upload.create(workspace, {})
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    upload.remove_half(workspace)
+    assert [text["id"] for text in texts_in(workspace)] == [half.name]
+    assert never.exists()
+
+
 def test_a_text_is_in_the_list_when_its_first_file_is_there(workspace: Workspace) -> None:
     folder = upload.create(workspace, {})
     of_somebody_else = workspace.texts / "poems" / "files"

@@ -4,6 +4,7 @@ A file is written beside the others, and is one of the text when it is whole. It
 name that is safe on every system; the name that it was sent with is only shown.
 """
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -95,14 +96,20 @@ def delete(folder: Path) -> None:
 
 def remove_half(workspace: Workspace) -> None:
     """Remove what a studio that was killed was just receiving or deleting: the half of a file, a
-    text that never had one, and what is left of a text."""
+    text that never had one, and what is left of a text. What cannot be removed, such as a file that
+    another program has open on Windows, is left to the next studio."""
     for folder in workspace.text_folders():
-        for half in folder.glob(f"{_ARRIVING}*"):
-            half.unlink(missing_ok=True)
-        if read_object(folder / ABOUT).get("name") == "" and not statuses(folder):
-            delete(folder)
-        elif not (folder / ABOUT).exists():
-            shutil.rmtree(folder, ignore_errors=True)  # else the next studio tries again
+        with contextlib.suppress(OSError):
+            _remove_half_of(folder)
+
+
+def _remove_half_of(folder: Path) -> None:
+    for half in folder.glob(f"{_ARRIVING}*"):
+        half.unlink(missing_ok=True)
+    if read_object(folder / ABOUT).get("name") == "" and not statuses(folder):
+        delete(folder)
+    elif not (folder / ABOUT).exists():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 # A file that comes
