@@ -86,6 +86,30 @@ def test_a_stop_that_was_done_does_not_stop_whoever_goes_on_elsewhere(
     assert after is not None and after.stop is None
 
 
+@pytest.mark.parametrize("has_spoken", [True, False])
+def test_a_stop_is_of_one_training_even_if_the_studio_is_closed_before_that_has_left(
+    has_spoken: bool, workspace: Workspace, started: Started
+) -> None:
+    began = a_job().started
+    run = make_run(workspace.runs, job=a_job(), phase="training" if has_spoken else None)
+    make_run(workspace.runs, phase="training" if has_spoken else None, is_alive=True)
+    stop(run)
+    (run / JOURNAL / STOP).unlink()  # as a training does that begins
+    make_run(workspace.runs, phase="training", is_alive=True)
+    Line(workspace).look()
+    job = read_job(run)
+    assert (run / JOURNAL / STOP).exists()
+    assert job is not None and (job.stop, job.stop_began) == ("stop", began)
+
+    # It ends, a terminal goes on with it, and then the studio is opened again.
+    (run / JOURNAL / STOP).unlink()
+    said = {"began": time.time()}
+    make_run(workspace.runs, phase="training", is_alive=True, said=said)
+    Line(workspace).look()
+    assert not (run / JOURNAL / STOP).exists()
+    assert told_of(run)["state"] == "learning"
+
+
 def test_the_oldest_request_starts_and_the_others_wait_for_its_end(
     workspace: Workspace, started: Started
 ) -> None:
@@ -202,6 +226,24 @@ def test_who_leaves_the_line_takes_nothing_from_a_training_that_a_terminal_began
     assert told_of(run)["state"] == "reading"
     assert (run / JOURNAL / STATE).exists()
     make_run(workspace.runs, "shy")  # and ends
+
+
+def test_on_a_full_disk_a_training_is_stopped_and_who_waits_leaves_the_line(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(workspace.runs, "learns", job=a_job(), phase="training", is_alive=True)
+    waits = ask_for(workspace, "waits")
+
+    def fail(*_: Any) -> None:
+        raise NO_ROOM
+
+    monkeypatch.setattr("minigpt.studio.trainings.asking.write_text", fail)
+    stop(run)
+    assert (run / JOURNAL / STOP).exists()
+    stop(run, at_once=True)
+    assert (run / JOURNAL / STOP).read_text() == "now\n"
+    stop(waits)
+    assert not waits.exists()
 
 
 def test_a_run_that_leaves_the_line_is_what_it_was(workspace: Workspace) -> None:

@@ -21,6 +21,7 @@ from minigpt.studio.trainings.shown import told_of, told_of_all
 from minigpt.studio.workspace import Workspace
 from minigpt.system.atomic import unfinished_name
 
+from ..hostile import NO_ROOM
 from ..patience import PATIENCE
 from .by_hand import TEXT, a_job, make_run, write_config
 from .conftest import Window
@@ -91,6 +92,30 @@ def test_who_waits_is_gone_once_deleted(workspace: Workspace) -> None:
     put_into_bin(workspace, run)
     assert not run.exists()
     assert not workspace.bin.exists()
+
+
+def test_who_waits_to_go_on_is_deleted_on_a_full_disk(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = a_job(is_waiting=True, goes_on=True)
+    for name in ("one", "other"):
+        make_run(workspace.runs, name, job=job, **LEARNED)
+
+    def fail(*_: Any) -> None:
+        raise NO_ROOM
+
+    monkeypatch.setattr("minigpt.studio.trainings.asking.write_text", fail)
+    put_into_bin(workspace, workspace.runs / "one")
+    everything_of_run(workspace, workspace.runs / "other").remove()
+    assert [path.name for path in workspace.root.glob("runs/**/journal")] == []
+
+
+def test_who_waits_and_is_trained_by_a_terminal_learns(workspace: Workspace) -> None:
+    job = a_job(is_waiting=True, started=None)
+    run = make_run(workspace.runs, job=job, phase="training", is_alive=True)
+    with pytest.raises(Refusal) as refused:
+        put_into_bin(workspace, run)
+    assert refused.value.kind == "run_learning"
 
 
 def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace) -> None:

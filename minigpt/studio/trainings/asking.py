@@ -45,6 +45,7 @@ class TrainingJob:
     started: float | None = None  # when its process was, the last time
     began_before: float | None = None  # what the run said then of the training before
     stop: str | None = None  # "stop" or "now", once that was asked for
+    stop_began: float | None = None  # what the run said then of the training that is to stop
 
     def waiting(self, **changes: Any) -> "TrainingJob":
         """The same in line again."""
@@ -55,7 +56,8 @@ def read_job(run: Path) -> TrainingJob | None:
     """The request of a run; None if there is none, or it is damaged."""
     try:
         job = TrainingJob(**read_object(run / JOURNAL / JOB))
-        numbers = [job.asked, job.minutes, job.max_epochs, job.started, job.began_before]
+        numbers = [job.asked, job.minutes, job.max_epochs]
+        numbers += [job.started, job.began_before, job.stop_began]
         return job if all(isinstance(number or 0.0, int | float) for number in numbers) else None
     except TypeError:
         return None
@@ -124,13 +126,24 @@ def stop(run: Path, *, at_once: bool = False) -> None:
 
     how = AT_ONCE if at_once else "stop"
     if job is not None:  # a process that has just begun would remove the file
-        write_job(run, replace(job, stop=how))
+        began = facts_of(run).said.get("began")
+        with contextlib.suppress(OSError):  # the disk is full: the file has to do
+            write_job(run, replace(job, stop=how, stop_began=began))
     write_stop(run, how)
 
 
 def write_stop(run: Path, how: str) -> None:
-    """Make the file that ends a training, whole: with the word "now" in it, or without."""
-    write_text(f"{how}\n", run / JOURNAL / STOP)
+    """Make the file that ends a training, whole: with the word "now" in it, or without. On a full
+    disk it may be empty, and ends the training all the same."""
+    file = run / JOURNAL / STOP
+    word = f"{how}\n"
+    try:
+        write_text(word, file)
+    except OSError:
+        file.unlink(missing_ok=True)
+        file.touch()
+        with contextlib.suppress(OSError):
+            file.write_text(word, encoding="utf-8")
 
 
 def leave_line(run: Path) -> None:
@@ -143,9 +156,10 @@ def leave_line(run: Path) -> None:
     if job.goes_on:
         write_job(run, replace(job, is_waiting=False, minutes=None, max_epochs=None))
         return
-    write_job(run, replace(job, is_waiting=False))
-    with contextlib.suppress(UserError):  # it was begun in a terminal, and goes on there
-        remove_unbegun(run)
+    with contextlib.suppress(UserError):  # a terminal trains it
+        remove_unbegun(run)  # first: a full disk has no room for a request
+    if read_job(run) is not None:  # it was begun in a terminal
+        write_job(run, replace(job, is_waiting=False))
 
 
 def go_on(run: Path, minutes: float | None) -> None:

@@ -115,9 +115,17 @@ class Line:
 
 
 def _repeat_stop(run: Path, job: TrainingJob | None) -> None:
-    """Make the file `stop` again, if a process that has just begun has removed it."""
+    """Make the file `stop` again, if a process that has just begun has removed it. It is asked of
+    one training: another one, which a terminal has begun meanwhile, goes on."""
     if job is None or job.stop is None:
         return
+    began = facts_of(run).said.get("began")
+    if began not in (None, job.stop_began):
+        has_just_begun = job.stop_began == job.began_before  # it was stopped before it said so
+        stop = job.stop if has_just_begun else None
+        write_job(run, replace(job, stop=stop, stop_began=began))
+        if stop is None:
+            return
     file = run / JOURNAL / STOP
     if not os.path.lexists(file):
         write_stop(run, AT_ONCE if job.stop == AT_ONCE else "stop")

@@ -15,7 +15,7 @@ from typing import Any
 from ... import UserError
 from ...data.token_files import find_prepared, remove_prepared
 from ...runs.folder import read_raw_config
-from ...runs.state import facts_of
+from ...runs.state import facts_of, state_of
 from ...system.json_objects import read_object
 from ...system.platforms import rename
 from ..answers import Refusal
@@ -50,7 +50,8 @@ def put_into_bin(workspace: Workspace, run: Path) -> None:
     _check_is_idle(run)
     job = read_job(run)
     if job is not None and job.is_waiting:
-        leave_line(run)
+        with contextlib.suppress(OSError):  # the disk is full; put back, it would wait again
+            leave_line(run)
         if not run.exists():  # it had learned nothing
             return
     workspace.bin.mkdir(exist_ok=True)
@@ -109,7 +110,7 @@ def wait_for_processes(runs: Sequence[Path]) -> None:
 
 def _check_is_idle(run: Path) -> None:
     """Refuse a run that a process trains now, or has not left yet."""
-    if is_learning(run):
+    if is_learning(run) or state_of(run).is_active:  # one that waits may be trained by a terminal
         message = f"{run.name} is learning. Stop that first."
         raise Refusal(409, message, kind="run_learning", name=run.name)
     if is_busy(run):
@@ -154,7 +155,8 @@ class Everything:
         for run in self.runs:
             job = read_job(run)
             if job is not None and job.is_waiting:
-                leave_line(run)
+                with contextlib.suppress(OSError):  # the disk is full; it goes all the same
+                    leave_line(run)
         _remove([run for run in self.runs if run.exists()])
         for folder in self.prepared:
             remove_prepared(folder)
