@@ -124,6 +124,19 @@ def test_the_curve_of_a_run_is_planned_only_for_its_first_end(tmp_path: Path) ->
     assert told_of(run, NOW)["curve"]["expected_bits"] == 1.7
 
 
+def test_the_end_of_the_first_plan_is_not_that_of_a_run_that_a_terminal_continued(
+    tmp_path: Path,
+) -> None:
+    run = make_run(tmp_path, how="finished", **LEARNED)
+    settings = {"minutes": {"value": 2.0}, "max_epochs": {"value": 1.0}}
+    plan = {"seconds": 25.0, "ends_early": True, "settings": settings}
+    (run / PLAN).write_text(json.dumps(plan))
+    write_config(run, max_epochs=1.0)
+    assert told_of(run, NOW)["curve"]["ends_early_at"] == 30.0  # it was slower than was planned
+    write_config(run, max_epochs=4.0)
+    assert told_of(run, NOW)["curve"]["ends_early_at"] is None
+
+
 def test_how_much_a_run_copies_is_not_told_of_newer_weights(tmp_path: Path) -> None:
     run = make_run(tmp_path, how="finished", **LEARNED)
     keep_copied(run, {"share": 0.013, "usual_share": 0.015})
@@ -214,6 +227,21 @@ def test_those_that_wait_have_a_place_and_a_time(tmp_path: Path) -> None:
     found = {run["name"]: run for run in told_of_all(tmp_path, NOW)}
     places = {name: (run["place"], run["starts_in"]) for name, run in found.items()}
     assert places == {"learns": (None, None), "first": (1, 60), "second": (2, 180)}
+
+
+def test_behind_one_that_ends_by_its_steps_nobody_knows_when_it_starts(tmp_path: Path) -> None:
+    job = a_job(is_waiting=True, started=None)
+    of_steps = replace(job, settings={"steps": 100}, asked=BEGAN - 9)
+    make_run(tmp_path, "of steps", job=of_steps)
+    make_run(tmp_path, "behind", job=job)
+    found = {run["name"]: run["starts_in"] for run in told_of_all(tmp_path, NOW)}
+    assert found == {"of steps": 0, "behind": None}
+
+    goes_on = replace(job, minutes=None, goes_on=True, asked=BEGAN - 9)
+    run = make_run(tmp_path, "of steps", job=goes_on, how="stopped", **LEARNED)
+    write_config(run, steps=100)
+    found = {run["name"]: run["starts_in"] for run in told_of_all(tmp_path, NOW)}
+    assert found == {"of steps": 0, "behind": None}
 
 
 def test_folders_that_are_no_runs_are_left_out(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ _UNKNOWN: Told = {
     "goes_on_from": None,
     "minutes": None,
     "ends_at": None,
+    "phase": None,
     "changed": None,
     "step": None,
     "share": None,
@@ -71,6 +72,8 @@ _UNKNOWN: Told = {
     "begins_with_base": False,
     "speakers": [],
     "has_learned": False,
+    "has_checkpoint": False,
+    "has_request": False,
     "copied": None,
     "curve": None,
 }
@@ -108,8 +111,10 @@ def told_of_all(runs: Path, now: float | None = None) -> list[Told]:
         told = found[run]
         told["place"] = place
         told["starts_in"] = None if starts_in is None else round(starts_in)
-        if starts_in is not None:
-            starts_in += 60 * (told["minutes"] or 0.0) - (told["elapsed"] or 0.0)
+        if told["minutes"] is None:  # it ends by its steps
+            starts_in = None
+        elif starts_in is not None:
+            starts_in += max(60 * told["minutes"] - (told["elapsed"] or 0.0), 0.0)
     return sorted(found.values(), key=lambda told: told["changed"] or 0.0, reverse=True)
 
 
@@ -175,11 +180,14 @@ def _told_of(folder: Path, now: float) -> Told:
         "goes_on_from": run.goes_on_from,
         "minutes": minutes,
         "ends_at": None if is_waiting else run.ends_at(now, minutes),
+        "phase": None if is_waiting else run.said.get("phase"),
         "step": said.get("step") or facts.evaluation.get("step"),
         "share": run.share if state in (READING, MEASURING) else None,
         "slept": run.is_active and bool(run.said.get("slept")),
         "problem": wrong,
         "has_learned": facts.has_learned,
+        "has_checkpoint": facts.has_checkpoint,
+        "has_request": job is not None and job.text is not None,
     }
 
 
@@ -208,7 +216,8 @@ def _about(
 def _minutes(job: TrainingJob | None, facts: RunFacts, *, is_asked: bool) -> float | None:
     """How long the whole training may take; None if it ends by its steps. What was asked for counts
     until a training takes it over or ends without."""
-    asked = None if job is None else job.minutes
+    has_steps = job is not None and not job.goes_on and "steps" in job.settings
+    asked = None if job is None or has_steps else job.minutes
     if asked is not None and (is_asked or not facts.config):
         return asked
     training = facts.config.get("training") or {}
@@ -252,12 +261,24 @@ def _curve(job: TrainingJob | None, facts: RunFacts, bytes_per_letter: float | N
     expected = facts.said.get("expected_bits_per_byte") or plan.get("bits_per_byte")
     return {
         "expected_bits": expected,
-        "ends_early_at": plan.get("seconds") if plan.get("ends_early") else None,
+        "ends_early_at": _ends_early_at(plan, training, facts.seconds),
         "harder_until": EARLY_UNTIL if is_harder else None,
         "bytes_per_letter": bytes_per_letter,
         "has_letters": text.get("tokenizer") == "char",
         "evaluations": training.get("num_evals"),
     }
+
+
+def _ends_early_at(plan: Told, training: Told, seconds: float | None) -> float | None:
+    """The second in which a training ends by its plan, before its minutes are over, or the last one
+    of a training that is slower; None if it does not, or was continued with other limits."""
+    if not plan.get("ends_early"):
+        return None
+    planned = plan.get("settings") or {}
+    limits = [name for name in ("minutes", "steps", "max_epochs") if name in planned]
+    if any(planned[name]["value"] != training.get(name) for name in limits):
+        return None
+    return max(plan["seconds"], seconds or 0.0)
 
 
 def _copied(folder: Path) -> Told | None:
