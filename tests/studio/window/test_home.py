@@ -41,20 +41,26 @@ def _choose(page: Any, name: str, item: str) -> None:
 # How a text comes in
 
 
-def test_a_file_is_taken_in_without_a_question(page: Any) -> None:
-    questions: list[str] = []
+def all_asked(page: Any) -> list[str]:
+    """The kinds of all questions that the browser asks from now on; each is answered with yes."""
+    asked: list[str] = []
 
     def answer(dialog: Any) -> None:
-        questions.append(dialog.type)
+        asked.append(dialog.type)
         dialog.accept()
 
     page.on("dialog", answer)
     page.locator("h1").click()  # a browser asks only where somebody has pressed something
+    return asked
+
+
+def test_a_file_is_taken_in_without_a_question(page: Any) -> None:
+    asked = all_asked(page)
     page.locator("input[type=file]").first.set_input_files(
         {"name": "diary.txt", "mimeType": "text/plain", "buffer": STORY.encode()}
     )
     page.wait_for_url("**/text/*")
-    assert questions == []
+    assert asked == []
 
 
 def press_space_to_choose(page: Any, file: Path) -> None:
@@ -122,6 +128,35 @@ def test_a_text_is_pasted_by_its_button_and_anywhere_by_keys(page: Any) -> None:
     assert dialog.get_by_label("Your text").input_value() == STORY
     dialog.get_by_role("button", name="Use this text").click()
     page.wait_for_url("**/text/*")
+    page.get_by_role("heading", level=1, name=" ".join(STORY.split()[:4])).wait_for()
+
+
+def test_a_text_that_was_typed_stays_in_its_dialog_until_it_has_come(
+    page: Any, tmp_path: Path
+) -> None:
+    coming: list[Any] = []
+
+    def hold(route: Any) -> None:
+        coming.append(route)
+
+    page.route("**/files?name=one.txt", hold)
+    (tmp_path / "one.txt").write_text(STORY)
+    page.get_by_label("Choose files").set_input_files(tmp_path / "one.txt")
+    page.get_by_text("Copying one.txt").wait_for()
+    page.get_by_role("button", name="Paste text").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Your text").fill(STORY)
+    use = dialog.get_by_role("button", name="Use this text")
+    use.click()
+    dialog.get_by_text("Other files are on their way.").wait_for()
+    coming[0].continue_()
+    page.get_by_text("Copying one.txt").wait_for(state="hidden")
+
+    full = {"message": "The disk is full.", "field": None}
+    page.route("**/files?name=*", lambda route: route.fulfill(status=507, json=full), times=1)
+    use.click()
+    dialog.get_by_text("Nothing new can be saved. Free some space.").wait_for()
+    use.click()
     page.get_by_role("heading", level=1, name=" ".join(STORY.split()[:4])).wait_for()
 
 
@@ -324,12 +359,20 @@ def test_what_cannot_be_deleted_from_the_bin_is_named(page: Any, program: Opened
     assert broken.exists()
 
 
-def test_a_model_is_downloaded(page: Any, tmp_path: Path) -> None:
+def test_a_model_is_downloaded_without_a_question_while_files_are_on_their_way(
+    page: Any, tmp_path: Path
+) -> None:
+    asked = all_asked(page)
     _finished(tmp_path / "runs", "diary")
+    page.route("**/files?name=one.txt", lambda route: None)  # it never comes
+    (tmp_path / "one.txt").write_text(STORY)
+    page.get_by_label("Choose files").set_input_files(tmp_path / "one.txt")
+    page.get_by_text("Copying one.txt").wait_for()
     page.get_by_role("button", name="More about diary").click()
     with page.expect_download() as download:
         _card(page, "diary").get_by_role("button", name="Download").click()
     assert "diary" in download.value.suggested_filename
+    assert asked == []
 
 
 def test_a_text_that_was_dropped_and_left_is_found_again(page: Any, tmp_path: Path) -> None:

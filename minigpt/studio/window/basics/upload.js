@@ -12,11 +12,13 @@ import { percent } from "./words.js";
 const MOST_NAMED = 8; // files of those that failed
 
 /**
- * A place where an upload is shown: {element, begin(files, text), say(words), isBusy()}. A file is {name, file}, with
- * the name that is shown; that of a folder is before the names of its files. `file` is null if it cannot be opened.
+ * A place where an upload is shown: {element, begin(files, text), bringOne(file), say(words), isBusy()}. A file is
+ * {name, file}, with the name that is shown; that of a folder is before the names of its files. `file` is null if it
+ * cannot be opened.
  *
  * `begin` brings files into a text, a new one if `text` is null, and calls `arrived` with its id. The files that did not
- * come are named first, with the reasons, until somebody goes on.
+ * come are named first, with the reasons, until somebody goes on. `bringOne` brings a file into a new text, and throws
+ * a Refusal if it does not come.
  */
 export function makeUpload(arrived) {
   let ending = null; // of the upload that goes on
@@ -43,37 +45,46 @@ export function makeUpload(arrived) {
   }
 
   async function begin(files, text) {
-    if (ending !== null) {
-      say(string("upload.busy"));
-      return;
+    try {
+      const found = await bring(files, text);
+      if (found.failed.length > 0) name(found.failed, found.id);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      say(sentenceOf(error));
     }
+  }
+
+  async function bringOne(file) {
+    const { failed } = await bring([file], null);
+    if (failed.length > 0) throw failed[0].why;
+  }
+
+  /** The result of `uploaded`; where all has come, `arrived` is called. */
+  async function bring(files, text) {
+    if (ending !== null) throw new Refusal(409, { message: string("upload.busy") });
     say("");
-    if (files.length === 0) {
-      say(string("upload.nothing"));
-      return;
-    }
+    if (files.length === 0) throw new Refusal(400, { message: string("upload.nothing") });
 
     ending = new AbortController();
     progress.hidden = false;
     speak(string("upload.begins"));
-    let found = null;
+    let found;
     try {
       found = await uploaded(files, text, (told) => show(told, files.length), ending.signal);
     } catch (error) {
-      if (error instanceof Refusal) say(sentenceOf(error));
-      else if (!ending.signal.aborted) throw error;
-      else speak(string("upload.cancelled"));
+      if (error instanceof Refusal || !ending.signal.aborted) throw error;
+      speak(string("upload.cancelled"));
+      return { id: null, failed: [] };
     } finally {
       ending = null;
       keepingFocus(() => {
         progress.hidden = true;
       });
     }
-    if (found === null) return;
 
     // Only now, since `arrived` may leave the screen, which asks first while an upload goes on.
     if (found.failed.length === 0) arrived(found.id);
-    else name(found.failed, found.id);
+    return found;
   }
 
   /** Say which files did not come, and why. */
@@ -87,7 +98,7 @@ export function makeUpload(arrived) {
     }
   }
 
-  return { element, begin, say, isBusy: () => ending !== null };
+  return { element, begin, bringOne, say, isBusy: () => ending !== null };
 }
 
 /**

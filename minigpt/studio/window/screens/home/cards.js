@@ -60,7 +60,7 @@ function makeModelCard(name, problem) {
   function download() {
     attempt(problem, async () => {
       const made = await post(`${address}/download`);
-      location.assign(made.address);
+      h("a", { href: made.address, download: "" }).click(); // to leave the page would end an upload
     });
   }
 

@@ -47,9 +47,7 @@ export function makeDrop() {
       title: string("home.pasteTitle"),
       content: [area],
       label: string("home.use"),
-      act: async () => {
-        upload.begin([fileOf(area.value, string("home.pastedName"))], null);
-      },
+      act: () => upload.bringOne(fileOf(area.value, string("home.pastedName"))),
     });
   }
 
@@ -99,6 +97,9 @@ export function makeDrop() {
   return zone;
 }
 
+/** Leave for a text; a dialog that is open, in which somebody may have typed, closes first. */
 function openText(id) {
-  location.assign(`/text/${id}`);
+  const dialog = document.querySelector("dialog");
+  if (dialog === null) location.assign(`/text/${id}`);
+  else dialog.addEventListener("close", () => openText(id));
 }
