@@ -1,5 +1,6 @@
 """A text in a browser: its files, what was read in them, how long a model may learn from it."""
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,25 @@ def test_a_wrong_setting_is_refused_beside_its_field(page: Any, tmp_path: Path) 
     page.get_by_role("button", name="Start learning").click()
     assert page.url.partition("/text/")[2]  # nothing has begun
     assert page.evaluate("document.activeElement.id") == "setting-learning_rate"
+
+
+def test_a_setting_that_the_disk_had_no_room_for_is_stored_before_the_training_is_asked_for(
+    page: Any, tmp_path: Path
+) -> None:
+    drop(page, tmp_path, {"diary.txt": STORY.encode()})
+    page.get_by_role("button", name="More").click()
+    page.get_by_text("Model: ").click()
+    full = {"message": "The disk is full.", "field": None}
+    page.route("**/plan", lambda route: route.fulfill(status=507, json=full), times=1)
+    page.get_by_label("num layers").fill("2")
+    page.get_by_label("num layers").press("Tab")
+    page.get_by_text("Nothing new can be saved. Free some space.").wait_for()
+
+    page.route("**/api/runs", lambda route: route.fulfill(status=201, json={"name": "diary"}))
+    page.get_by_role("button", name="Start learning").click()
+    page.wait_for_url("**/run/diary")
+    (text,) = (tmp_path / "texts").iterdir()
+    assert json.loads((text / "settings.json").read_text()) == {"num_layers": 2}
 
 
 def test_names_and_texts_with_html_in_them_are_text(page: Any, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ export function makeDial(first, look) {
   const nameProblem = h("p", { className: "bad", id: "nameProblem", role: "alert" });
   const nameField = h("div", { className: "field" }, h("label", { htmlFor: "name" }, string("dial.name")), name);
   const problem = h("div", { role: "alert" });
-  const more = makeMore(id, look);
+  const more = makeMore(id, look, say);
 
   const summary = h("p", { className: "summary" });
   const start = h("button", { type: "submit", className: "main" }, string("dial.start"));
@@ -77,7 +77,7 @@ export function makeDial(first, look) {
     if (isBusy(start)) return;
     setBusy(start, true);
     nameProblem.textContent = "";
-    problem.replaceChildren();
+    say("");
     try {
       await more.settled();
       const body = { text: id, name: name.value.trim() || first.name, minutes, settings: more.chosen() };
@@ -95,7 +95,12 @@ export function makeDial(first, look) {
     if (refusal.field === "name") {
       nameProblem.textContent = sentenceOf(refusal);
       name.focus();
-    } else if (!more.refuse(refusal)) problem.replaceChildren(h("p", { className: "bad" }, sentenceOf(refusal)));
+    } else more.refuse(refusal);
+  }
+
+  /** Say what is wrong with no field, or with "" nothing. */
+  function say(words) {
+    problem.replaceChildren(words === "" ? "" : h("p", { className: "bad" }, words));
   }
 
   setInterval(() => {

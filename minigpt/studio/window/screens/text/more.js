@@ -11,10 +11,10 @@ const LAST = "minigpt-studio-settings"; // of the last text that had some, kept 
 /**
  * The settings of a text: {opener, element, update(settings), chosen(), settled(), refuse(refusal)}.
  *
- * `settled` waits until all changes are stored, and throws what was refused; `refuse` shows a Refusal beside its field
- * and gives whether there is one.
+ * `settled` waits until all changes are stored, tries again what could not be, and throws what is refused; `refuse`
+ * shows a Refusal beside its field. What has no field is given to `say`.
  */
-export function makeMore(id, look) {
+export function makeMore(id, look, say) {
   const fields = new Map(); // by the names of their settings
   let storing = Promise.resolve();
   const groups = h("div", { className: "groups" });
@@ -47,15 +47,16 @@ export function makeMore(id, look) {
     store();
   }
 
-  /** Store what is chosen; what is refused is said beside its field. */
+  /** Store what is chosen; what is refused is said. */
   function store() {
     showCounts();
     storing = storeNow();
-    storing.catch(() => null); // said beside its field, and again where it is waited for
+    storing.catch(() => null); // said, and again where it is waited for
   }
 
   async function storeNow() {
     const values = chosen();
+    say("");
     for (const field of fields.values()) field.say("");
     try {
       await post(`/api/texts/${id}/plan`, { settings: values });
@@ -69,12 +70,14 @@ export function makeMore(id, look) {
 
   function refuse(refusal) {
     const field = fields.get(refusal.field);
-    if (field === undefined) return false;
+    if (field === undefined) {
+      say(sentenceOf(refusal));
+      return;
+    }
     if (element.hidden) toggle();
     field.element.closest("details").open = true;
     field.say(sentenceOf(refusal));
     field.focus();
-    return true;
   }
 
   function make(settings) {
@@ -109,7 +112,10 @@ export function makeMore(id, look) {
     element,
     chosen,
     refuse,
-    settled: () => storing,
+    settled() {
+      storing = storing.catch(storeNow); // the disk may have room again
+      return storing;
+    },
     update(settings) {
       if (fields.size > 0) return; // another tab's changes are seen after a reload
       make(settings);
