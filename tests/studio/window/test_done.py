@@ -240,6 +240,8 @@ def test_by_keyboard_alone_from_done_to_deleted(done: Any, program: Opened) -> N
     inside.locator(".box[aria-current=true]:not([data-view=draw])").first.wait_for()
     keys.tab_to("Close the studio", back=True)
     keys.press("Tab")
+    assert keys.is_at("Open its text")
+    keys.press("Tab")
     assert keys.is_at("Skip the page")
     keys.press("Enter")
     keys.press("Tab")

@@ -11,10 +11,11 @@ import pytest
 from minigpt.system.json_objects import lines_of, read_object
 from tests.browser import axe_finds, two_frames
 
-from ..by_hand import BEGAN, a_job, make_run
+from ..by_hand import BEGAN, TEXT, a_job, make_run, write_config, write_weights
+from ..dropped import dropped
 from .learners import LONG, ask_for, letters_of, rows, shown, until, wait_for_end
 from .opened import Opened
-from .pages import is_too_wide
+from .pages import STORY, is_too_wide
 
 pytestmark = pytest.mark.studio
 
@@ -216,11 +217,47 @@ def test_the_clock_ends_at_the_planned_time(page: Any, program: Opened) -> None:
     page.locator("#learning", has_text="Learning: diary").wait_for()
 
 
-def test_the_details_of_a_failure_are_its_message(page: Any, program: Opened) -> None:
-    make_run(program.folder / "runs", **STATES["failed"][0])
+def test_a_failure_shows_its_message_and_leads_to_its_text(page: Any, program: Opened) -> None:
+    text = dropped(program.folder, {"diary.txt": STORY})
+    failed = {**STATES["failed"][0], "job": a_job(text={**TEXT, "id": text.name})}
+    make_run(program.folder / "runs", **failed)
     page.goto(f"{program.url}/run/diary")
     page.get_by_role("button", name="Details").press("Enter")
     assert page.locator(".details").inner_text() == OUT_OF_MEMORY
+    page.get_by_role("link", name="Open its text").click()
+    page.get_by_role("button", name="Start learning").wait_for()
+
+
+def no_page(route: Any) -> None:
+    """Answer that a page cannot be made."""
+    route.fulfill(status=409, json={"message": "There is no page.", "field": None})
+
+
+def test_a_page_over_the_whole_window_leaves_it_where_the_run_learns_on(
+    page: Any, program: Opened
+) -> None:
+    page.route("**/page", no_page)
+    runs = program.folder / "runs"
+    learned = STATES["stopped"][0]
+    run = make_run(runs, **learned)
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_role("button", name="Write, and see it think").click()
+    page.get_by_role("button", name="Close the page").wait_for()
+    make_run(runs, **{**learned, "how": None, "is_alive": True})
+    page.get_by_role("button", name="Stop and keep").click()
+    until((run / "journal" / "stop").exists)
+
+
+def test_the_page_of_a_model_that_was_copied_without_its_journal_is_made(
+    page: Any, program: Opened
+) -> None:
+    page.route("**/page", no_page)
+    run = program.folder / "runs" / "diary"
+    run.mkdir(parents=True)
+    write_config(run)
+    write_weights(run)
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".page").get_by_text("There is no page.").wait_for()
 
 
 def test_words_that_are_not_in_the_text_are_underlined_and_the_head_is_chosen(

@@ -27,7 +27,7 @@ export async function show(main, name) {
 
   setInterval(parts.tick, 1000);
   live(
-    (state) => (record.folder = state.folder),
+    (state) => record.takeStudio(state),
     { name, after: record.after },
     (answer) => hear(record, parts, answer),
   );
@@ -83,7 +83,8 @@ function makeParts(record) {
 
     byId("main").dataset.state = state;
     clock.draw();
-    if (!done.hidden) actions.draw(showsChildhood);
+    if (done.hidden) page.leaveFullScreen();
+    else actions.draw(showsChildhood);
     if (isDone) page.draw();
     if (learning.hidden) return;
     writes.draw();

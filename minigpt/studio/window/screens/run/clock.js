@@ -27,7 +27,7 @@ export function makeClock(record, look) {
   let shown = ""; // the buttons that are there
 
   async function ask(what, body = {}) {
-    const pressed = [...buttons.children];
+    const pressed = [...buttons.querySelectorAll("button")];
     if (pressed.some(isBusy)) return false;
     problem.textContent = "";
     for (const one of pressed) setBusy(one, true);
@@ -57,6 +57,7 @@ export function makeClock(record, look) {
     again: () => button(string("learning.again"), () => ask("go-on"), { className: "main" }),
     write: () => button(string("learning.write"), () => look("try")),
     details: () => button(string("learning.details"), showDetails, { "aria-expanded": String(!details.hidden) }),
+    text: () => h("a", { href: `/text/${record.run.text.id}`, className: "button" }, string("learning.openText")),
     home: () => h("a", { href: "/", className: "button" }, string("header.home")),
   };
 
@@ -68,15 +69,18 @@ export function makeClock(record, look) {
   /** The buttons of the state. */
   function buttonsOf(now) {
     const { state, has_learned: canWrite, problem: wrong } = record.run;
-    const told = wrong?.message && wrong.kind !== CANCELLED ? ["details"] : [];
+    const more = [];
+    if (wrong?.message && wrong.kind !== CANCELLED) more.push("details");
+    if (record.hasText()) more.push("text");
+
     if (state === "waiting") return ["leave"];
     if (state === "reading" || state === "measuring") return ["cancel"];
     if (state === "learning") return ["stop"];
     if (state === "stopping") return now - stoppingSince > PATIENCE ? ["stopNow"] : [];
-    if (state === "stopped") return canWrite ? ["goOn", "write", ...told] : ["goOn", ...told];
-    if (state === "died") return ["goOn", ...told];
-    if (state === "failed") return ["again", ...told];
-    if (state === "done") return told;
+    if (state === "stopped") return canWrite ? ["goOn", "write", ...more] : ["goOn", ...more];
+    if (state === "died") return ["goOn", ...more];
+    if (state === "failed") return ["again", ...more];
+    if (state === "done") return more;
     return state === "gone" ? ["home"] : [];
   }
 

@@ -24,7 +24,7 @@ export function makeFrame(record, skip) {
     place,
     close,
   );
-  let learned = null; // the steps and the state of the model whose page is open or is being made
+  let learned; // the step of the model whose page is open or is being made; null if that is not known
 
   async function open() {
     const { name, step } = record.run;
@@ -65,9 +65,13 @@ export function makeFrame(record, skip) {
     else byId("see-it-think")?.focus();
   }
 
+  function leaveFullScreen() {
+    if (element.classList.contains("full")) fullScreen(false);
+  }
+
   followTheme(tellTheme);
   element.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && element.classList.contains("full")) fullScreen(false);
+    if (event.key === "Escape") leaveFullScreen();
   });
 
   return {
@@ -76,6 +80,9 @@ export function makeFrame(record, skip) {
     draw() {
       if (WIDE.matches && learned !== record.run.step) open();
     },
+
+    /** The page in its place again, before it is hidden: nothing else could be pressed. */
+    leaveFullScreen,
 
     /** Open the page over the whole window. */
     seeItThink() {

@@ -4,6 +4,7 @@ export class Record {
   constructor() {
     this.run = null;
     this.folder = null; // the name of the studio's folder, once that is known
+    this.texts = []; // of the studio
     this.told = 0; // when the studio said so, in seconds since 1970
     this.after = ""; // how far the files have been read
     this.steps = [];
@@ -16,6 +17,17 @@ export class Record {
     const isGone = run.state === "gone" && this.run !== null;
     this.run = isGone ? { ...this.run, state: "gone", problem: null } : run;
     this.told = Date.now() / 1000;
+  }
+
+  /** Take what there is in the studio. */
+  takeStudio({ folder, texts }) {
+    this.folder = folder;
+    this.texts = texts;
+  }
+
+  /** Whether the studio still has the text of the run. */
+  hasText() {
+    return this.texts.some(({ id }) => id === this.run.text?.id);
   }
 
   /** Take an answer of the studio: the run, and new rows of its files, of which some may have been written anew. */

@@ -117,7 +117,7 @@ function makeWriting(run) {
     allow(why) {
       if (ending !== null) return;
       write.disabled = why !== "";
-      if (why !== "" || write.disabled) words.textContent = why;
+      if (why !== "") words.textContent = why;
       else if (words.dataset.why === "yes") words.textContent = "";
       words.dataset.why = why === "" ? "" : "yes";
     },
