@@ -18,9 +18,11 @@ export function makeHeader() {
 }
 
 let ticking = null;
+let hasLine = false; // whether something waits in line
 
 /** Say what is learning now, of a state of the studio: "Learning: diary, 3 min left". */
 export function showState(state) {
+  hasLine = state.line.length > 0;
   const run = state.runs.find((one) => ACTIVE.includes(one.state));
   const show = () => showLearning(run);
   clearInterval(ticking);
@@ -57,7 +59,7 @@ async function askToClose(event) {
   const pressed = event.currentTarget;
   if (pressed.dataset.asks !== "true") {
     pressed.dataset.asks = "true";
-    pressed.textContent = string("header.closeSure");
+    pressed.textContent = string(hasLine ? "header.closeSureLine" : "header.closeSure");
     setTimeout(() => {
       pressed.dataset.asks = "false";
       pressed.textContent = string("header.close");
@@ -72,7 +74,8 @@ async function askToClose(event) {
   }
   pressed.hidden = true;
   const main = byId("main").cloneNode(false); // a screen that is still coming is not to write over it
-  main.append(h("h1", {}, string("closed.title")), h("p", {}, string("closed.how")));
+  const how = string(hasLine ? "closed.howLine" : "closed.how");
+  main.append(h("h1", {}, string("closed.title")), h("p", {}, how));
   byId("main").replaceWith(main);
   main.focus();
 }

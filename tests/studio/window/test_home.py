@@ -347,6 +347,26 @@ def test_a_model_is_renamed_deleted_put_back_and_deleted_for_good(
     assert list((tmp_path / "runs").glob("*/journal")) == []
 
 
+def test_what_becomes_of_a_model_that_waits_is_said_before_it_is_deleted_or_the_studio_closed(
+    page: Any, program: Opened
+) -> None:
+    runs = program.folder / "runs"
+    make_run(runs, "learns", job=a_job(), phase="training", is_alive=True)
+    make_run(runs, "waits", job=a_job(is_waiting=True, started=None))
+    _choose(page, "waits", "Delete")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("It has learned nothing yet: it leaves the line and cannot be").wait_for()
+    dialog.get_by_role("button", name="Cancel").click()
+
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.get_by_role("button", name="Close the studio").click()
+    sure = page.get_by_role("button", name="Press again to close; learning goes on, the line waits")
+    sure.wait_for()
+    assert not is_too_wide(page)
+    sure.click()
+    page.get_by_text("What waits in line starts only when the studio is open.").wait_for()
+
+
 def test_what_cannot_be_deleted_from_the_bin_is_named(page: Any, program: Opened) -> None:
     bin = Workspace(program.folder).bin
     broken = make_run(bin, "broken", job=a_job())

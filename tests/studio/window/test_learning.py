@@ -109,7 +109,7 @@ STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     ),
     "measuring": (
         {"job": a_job(), "phase": "planning", "is_alive": True},
-        "Measuring this computer: about 5 seconds",
+        "Measuring, and choosing the settings: a few seconds",
         ["Cancel"],
     ),
     "stopping": (
@@ -184,6 +184,59 @@ def test_each_state_has_its_words_and_buttons_and_a_reload_shows_the_same(
         )
         assert smallest >= 44
     assert axe_finds(page) == []
+
+
+def test_a_model_from_elsewhere_offers_nothing_that_it_cannot_do(
+    page: Any, program: Opened
+) -> None:
+    """It has no checkpoint, and no text of its childhood; here on Windows."""
+    runs = program.folder / "runs"
+    run = make_run(runs, "my novel", phase="training", steps=3, evaluations=1, how="finished")
+    (run / SAMPLES).unlink()
+    (evaluated,) = rows(run, "metrics.jsonl")
+    del evaluated["counting_bits_per_byte"]
+    (run / "metrics.jsonl").write_text(lines_of([evaluated]))
+
+    page.add_init_script(
+        "Object.defineProperty(navigator, 'userAgent', { get: () => 'Windows NT 10.0' })"
+    )
+    page.set_viewport_size({"width": 390, "height": 800})  # where no page is made at once
+    page.goto(f"{program.url}/run/my novel")
+    page.get_by_role("button", name="Childhood").click()
+    assert shown(page, ".writes .written") == "There is no text from the time when it learned."
+    assert not page.get_by_role("button", name="Learn 5 minutes more").is_visible()
+    page.get_by_text("The same in numbers").click()
+    assert "" in page.locator(".curve tbody tr").last.locator("th, td").all_inner_texts()
+    assert "NaN" not in page.locator("main").inner_text()
+    page.get_by_role("button", name="Use it from programs").click()
+    serve, ask = page.locator(".command pre").all_inner_texts()
+    assert serve == 'minigpt serve "runs/my novel"'
+    assert r'-d "{\"model\":\"my novel\"' in ask
+
+    make_run(runs, "failed", **{**STATES["failed"][0], "job": None})
+    page.goto(f"{program.url}/run/failed")
+    page.locator(".head").get_by_role("button", name="Details").wait_for()
+    assert page.get_by_role("button", name="Try again").count() == 0
+
+
+def test_whoever_clears_the_line_writes_from_nothing(page: Any, program: Opened) -> None:
+    make_run(program.folder / "runs", job=a_job(), phase="training", steps=3, is_alive=True)
+    page.goto(f"{program.url}/run/diary")
+    line = page.get_by_label("How the text begins")
+    line.wait_for()
+    assert line.input_value() == TEXT["beginning"]
+    line.fill("")
+    line.press("Tab")
+    make_run(program.folder / "runs", phase="training", steps=4, is_alive=True)
+    page.get_by_text("4 steps").wait_for()  # it is drawn anew
+    assert line.input_value() == ""
+
+
+def test_the_text_is_said_to_be_cut_after_all_is_measured(page: Any, program: Opened) -> None:
+    said = {"share": 0.4}
+    make_run(program.folder / "runs", job=a_job(), phase="tokens", said=said, is_alive=True)
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".head").get_by_text("Cutting the text into pieces: 40%").wait_for()
 
 
 def test_a_run_whose_folder_is_gone_is_said_to_be(page: Any, program: Opened) -> None:

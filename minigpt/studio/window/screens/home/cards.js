@@ -38,6 +38,7 @@ function makeModelCard(name, problem) {
   const beginning = h("p", { className: "beginning", dir: "auto" });
   const facts = h("span");
   const state = h("span", { className: "state" });
+  let isKept = true; // in the bin, when it is deleted
   const open = { className: "button", href: `/run/${encodeURIComponent(name)}` };
   const menu = makeMenu(string("home.more", { name }), [
     [string("home.rename"), rename],
@@ -65,7 +66,7 @@ function makeModelCard(name, problem) {
   }
 
   function remove() {
-    const content = [h("p", {}, string("home.deleteHow"))];
+    const content = [h("p", {}, string(isKept ? "home.deleteHow" : "home.deleteWaitingHow"))];
     const act = () => post(`${address}/delete`);
     ask({ title: string("home.deleteTitle", { name }), content, label: string("home.delete"), act });
   }
@@ -76,6 +77,7 @@ function makeModelCard(name, problem) {
       beginning.textContent = run.text?.beginning ? string("home.beginning", { words: run.text.beginning }) : "";
       facts.textContent = `${factsOf(run).join(", ")}, `;
       state.textContent = stateOf(run);
+      isKept = run.state !== "waiting" || run.has_checkpoint;
       element.classList.toggle("active", ACTIVE.includes(run.state));
     },
   };

@@ -83,7 +83,7 @@ export function makeActions(record, { seeItThink, showChildhood }) {
     think.classList.toggle("main", run.state === "done"); // else "Go on" is
     childhood.hidden = run.state !== "done"; // else it is on the screen
     nonsense.hidden = run.state !== "done"; // the same
-    more.hidden = run.state !== "done"; // else the head has "Go on"
+    more.hidden = run.state !== "done" || !run.has_checkpoint; // one that is not done has "Go on" in the head
     copied.draw();
   }
 
@@ -120,9 +120,11 @@ function programsPart(record) {
   return [h("p", {}, where), copiable(command), h("p", {}, string("done.request")), copiable(request)];
 }
 
-/** A word of a command line, in quotes where it needs them. */
+/** A word of a command line, in quotes where it needs them. The command line of Windows knows only double ones. */
 function quoted(word) {
-  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  if (/^[\w./-]+$/.test(word)) return word;
+  if (navigator.userAgent.includes("Windows")) return `"${word.replace(/(\\*)"/g, '$1$1\\"')}"`;
+  return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function copiable(text) {

@@ -69,6 +69,7 @@ export function makeClock(record, look) {
   /** The buttons of the state. */
   function buttonsOf(now) {
     const { state, has_learned: canWrite, problem: wrong } = record.run;
+    const { has_checkpoint: hasCheckpoint, has_request: hasRequest } = record.run; // one of them begins it again
     const more = [];
     if (wrong?.message && wrong.kind !== CANCELLED) more.push("details");
     if (record.hasText()) more.push("text");
@@ -79,7 +80,7 @@ export function makeClock(record, look) {
     if (state === "stopping") return now - stoppingSince > PATIENCE ? ["stopNow"] : [];
     if (state === "stopped") return canWrite ? ["goOn", "write", ...more] : ["goOn", ...more];
     if (state === "died") return ["goOn", ...more];
-    if (state === "failed") return ["again", ...more];
+    if (state === "failed") return hasCheckpoint || hasRequest ? ["again", ...more] : more;
     if (state === "done") return more;
     return state === "gone" ? ["home"] : [];
   }
@@ -154,7 +155,7 @@ function wordsOf(record) {
   if (run.goes_on_from !== null && run.state !== "stopping")
     return string("learning.goingOn", { time: clockOf(run.goes_on_from) }); // from its start to its first step
   if (run.state === "reading") return reading(record);
-  if (run.state === "measuring") return string("learning.measuring");
+  if (run.state === "measuring") return measuring(run);
   if (run.state === "learning") return record.steps.length > 0 ? "" : string("learning.starting");
   if (run.state === "stopping") return string("learning.saving");
   if (run.state === "stopped") {
@@ -202,4 +203,10 @@ function reading({ run }) {
   const name = run.text?.name ?? run.name;
   if (run.share === null) return string("learning.reading", { name });
   return string("learning.readingShare", { name, share: percent(run.share) });
+}
+
+/** "Measuring, and choosing the settings: a few seconds", and then "Cutting the text into pieces: 40%". */
+function measuring({ phase, share }) {
+  if (phase !== "tokens") return string("learning.measuring");
+  return share === null ? string("learning.cutting") : string("learning.cuttingShare", { share: percent(share) });
 }

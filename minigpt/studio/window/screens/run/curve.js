@@ -132,12 +132,13 @@ function drawLegend(legend, record, lines) {
 function numbersOf(record) {
   const names = ["time", "step", "validation", "training", "counting", "bits"];
   const heads = names.map((name) => string(`curve.${name}Head`));
+  const lettersFor = (bits) => (typeof bits === "number" ? lettersOf(record.letters(bits)) : "");
   const rows = record.evaluations.map((row) => [
     clockOf(row.seconds),
     number(row.step),
-    lettersOf(record.letters(row.val_bits_per_byte)),
-    lettersOf(record.letters(row.train_bits_per_byte)),
-    lettersOf(record.letters(row.counting_bits_per_byte)),
+    lettersFor(row.val_bits_per_byte),
+    lettersFor(row.train_bits_per_byte),
+    lettersFor(row.counting_bits_per_byte),
     number(row.val_bits_per_byte, 3),
   ]);
   const element = scrolling(string("curve.numbers"), table(string("curve.caption"), heads, rows));

@@ -62,6 +62,7 @@ function makeWriting(run) {
   const form = h("form", { className: "row ask" }, input, write);
   const element = h("div", {}, who, form, words, text);
   let ending = null; // of the text that is being written
+  let isFilled = false; // the line was, once: whoever clears it writes from nothing
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -98,8 +99,10 @@ function makeWriting(run) {
   return {
     element,
 
-    /** What the line holds, unless somebody has typed. */
+    /** What the line holds at first, unless somebody has typed. */
     begin(words) {
+      if (isFilled) return;
+      isFilled = true;
       if (input.value === "" && document.activeElement !== input) input.value = words;
     },
 

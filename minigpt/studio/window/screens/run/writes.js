@@ -35,14 +35,13 @@ export function makeWrites(record, chosen) {
   function draw() {
     childhood.draw();
     const row = childhood.shown();
-    title.textContent = string(titleOf(record.run, childhood.isNow()));
+    const isActive = ACTIVE.includes(record.run.state);
+    title.textContent = string(titleOf(isActive, childhood.isNow()));
     if (row !== undefined) moment.textContent = string("learning.sameDie", { moment: momentOf(row, record.run) });
+    if (row === undefined) text.textContent = string(isActive ? "learning.noText" : "learning.noTexts");
     if (row === drawn) return;
     drawn = row;
-    if (row === undefined) {
-      fill(text, string("learning.noText"));
-      return;
-    }
+    if (row === undefined) return;
 
     const begun = h("b", {}, row.beginning);
     fill(text, begun, ...marked(row.text.slice(row.beginning.length), row.unknown ?? []));
@@ -53,9 +52,9 @@ export function makeWrites(record, chosen) {
 }
 
 /** What the text that is shown is: of now, of the end, or of a moment before. */
-function titleOf(run, isNewest) {
+function titleOf(isActive, isNewest) {
   if (!isNewest) return "learning.wrote";
-  return ACTIVE.includes(run.state) ? "learning.writes" : "learning.wroteLast";
+  return isActive ? "learning.writes" : "learning.wroteLast";
 }
 
 /** "31 of 40 words occur in your text." */
