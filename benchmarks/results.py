@@ -205,8 +205,8 @@ def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
 
 
 def zpaq(given: argparse.Namespace) -> Iterator[Section]:
-    """What a compression program makes of tinyshakespeare's last tenth: by how much it makes the
-    file longer that the rest is compressed to."""
+    """What a compression program makes of tinyshakespeare's last tenth: the compressed whole minus
+    the compressed rest."""
     text = given.shakespeare.read_bytes()
     end = int(len(text) * 0.9)
     with workplace() as folder:
@@ -221,7 +221,7 @@ def zpaq(given: argparse.Namespace) -> Iterator[Section]:
     bits = 8 * (whole - training) / (len(text) - end)
     note = (
         "whole.txt is tinyshakespeare, and training.txt the same without its last tenth. For each\n"
-        "byte of that tenth whole.zpaq is so many bits longer."
+        "byte of that tenth whole.zpaq is so many bits longer than training.zpaq."
     )
     commands = (
         "zpaq add whole.zpaq whole.txt -method 5\nzpaq add training.zpaq training.txt -method 5"

@@ -288,8 +288,8 @@ class MultiHeadAttention(nn.Module):
 
 
 class HeadNorm(nn.RMSNorm):
-    """RMSNorm whose weight takes the type of its input: under autocast it is still float32. A CPU
-    then computes in that type, and a GPU in float32, as autocast wants it there."""
+    """RMSNorm with its weight converted to the type of its input. Under autocast the input is
+    narrow, and the weight is not. A CPU then computes in the narrow type, a GPU in float32."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)

@@ -38,7 +38,8 @@ def run(given: argparse.Namespace) -> None:
     from ..runs.find import find_model, glass_writer
 
     is_named = given.named is not None
-    if given.text is None and (is_named or not names_a_model(given.run)):
+    is_text = given.run is not None and any(map(str.isspace, given.run))  # whatever runs there are
+    if given.text is None and (is_named or is_text or not names_a_model(given.run)):
         given.text = given.run
         given.run = None
     typed = None if given.text is None else typed_text(given.text)

@@ -267,7 +267,7 @@ def _write_more(task: Task, samples: list[list[Step]], min_words: int, width: in
     count = _count_words(task.shown, samples)
     if count < min_words:
         words = plural(count, "word")
-        print_message(f"all {len(samples)} texts together have {words}: no more are begun")
+        print_message(f"after {len(samples)} texts, the most there are, there are {words}")
 
 
 def _count_words(prompt: str, samples: list[list[Step]]) -> int:

@@ -111,7 +111,7 @@ def names_a_model(typed: str | None) -> bool:
     """Whether what was typed is a run, base or another model, and not a text."""
     from ..runs.find import full_name
 
-    if typed is None or any(character.isspace() for character in typed):
+    if typed is None:
         return False
     try:
         full_name(typed)

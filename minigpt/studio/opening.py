@@ -70,6 +70,7 @@ def open_studio(
 
         token = studio.logins.token
         with contextlib.suppress(OSError):  # the disk is full: only a second command needs the door
+            workspace.door.unlink(missing_ok=True)  # that of a studio that was killed
             _write_door(workspace, {"address": address, "token": token, "is_lesson": is_lesson})
 
         print(f"minigpt studio: {address}#{token}", flush=True)

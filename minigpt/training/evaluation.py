@@ -78,7 +78,7 @@ class Validation:
         # No more windows than in a step, which takes more memory for each; on a GPU a few times as
         # many, since each time the host waits for it.
         in_a_step = config.micro_batch_size or config.batch_size // distributed.world_size()
-        if next(model.parameters()).is_cuda:
+        if config.micro_batch_size is None and next(model.parameters()).is_cuda:
             in_a_step *= _MORE_ON_GPU
         self._at_once = min(in_a_step, EvaluationConfig.batch_size)
         self._seconds_per_token = 0.0

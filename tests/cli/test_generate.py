@@ -147,7 +147,7 @@ def test_a_model_that_always_ends_at_once_is_not_asked_for_ever(
     monkeypatch.setattr(minigpt.Writer, "steps", lambda *_, **__: iter(end))
     status, out, err = type_("generate", "", "--min-words", "9")
     assert status == 0 and out.count("* * *") == 99
-    assert "all 100 texts together have 0 words: no more are begun" in err.splitlines()
+    assert "after 100 texts, the most there are, there are 0 words" in err.splitlines()
 
 
 def test_lines_are_broken_at_a_terminal_or_where_that_is_asked_for_and_nowhere_else(

@@ -123,7 +123,8 @@ def _repeat_stop(run: Path, job: TrainingJob | None) -> None:
     if began not in (None, job.stop_began):
         has_just_begun = job.stop_began == job.began_before  # it was stopped before it said so
         stop = job.stop if has_just_begun else None
-        write_job(run, replace(job, stop=stop, stop_began=began))
+        with contextlib.suppress(OSError):  # the disk is full: the file alone may find a place
+            write_job(run, replace(job, stop=stop, stop_began=began))
         if stop is None:
             return
     file = run / JOURNAL / STOP

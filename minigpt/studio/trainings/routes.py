@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ...runs.state import facts_of
-from ...system.json_objects import to_json
+from ...system.json_objects import to_json, without_halves
 from ..answers import JSONAnswer, Refusal, read_json
 from ..context import Studio, studio_of
 from ..texts.about import for_run
@@ -184,7 +184,8 @@ async def delete_all(request: Request) -> Response:
         with studio.line.paused():
             everything = removal.everything_of_run(studio.workspace, run)
             parts = everything.parts(studio.workspace)
-            is_as_named = named == [[part["kind"], part["name"]] for part in parts]
+            listed = [[part["kind"], without_halves(part["name"])] for part in parts]
+            is_as_named = named == listed
             if is_as_named:
                 if everything.text is not None:
                     studio.text_work.stop(everything.text)

@@ -211,7 +211,7 @@ def test_a_model_from_elsewhere_offers_nothing_that_it_cannot_do(
     page.get_by_role("button", name="Use it from programs").click()
     serve, ask = page.locator(".command pre").all_inner_texts()
     assert serve == 'minigpt serve "runs/my novel"'
-    assert r'-d "{\"model\":\"my novel\"' in ask
+    assert '-d "{""model"":""my novel""' in ask
 
     make_run(runs, "failed", **{**STATES["failed"][0], "job": None})
     page.goto(f"{program.url}/run/failed")

@@ -98,7 +98,7 @@ export function makeUpload(arrived) {
     }
   }
 
-  return { element, begin, bringOne, say, isBusy: () => ending !== null };
+  return { element, begin, bringOne, say, cancel: () => ending?.abort(), isBusy: () => ending !== null };
 }
 
 /**

@@ -43,12 +43,24 @@ export function makeDrop() {
 
   async function askForText(text) {
     const area = h("textarea", { rows: 10, value: text, required: true, "aria-label": string("home.pasted") });
-    await ask({
+    let isComing = false;
+
+    async function bring() {
+      isComing = true;
+      try {
+        await upload.bringOne(fileOf(area.value, string("home.pastedName")));
+      } finally {
+        isComing = false;
+      }
+    }
+
+    const isDone = await ask({
       title: string("home.pasteTitle"),
       content: [area],
       label: string("home.use"),
-      act: () => upload.bringOne(fileOf(area.value, string("home.pastedName"))),
+      act: bring,
     });
+    if (!isDone && isComing) upload.cancel();
   }
 
   async function useTales() {

@@ -120,10 +120,10 @@ function programsPart(record) {
   return [h("p", {}, where), copiable(command), h("p", {}, string("done.request")), copiable(request)];
 }
 
-/** A word of a command line, in quotes where it needs them. The command line of Windows knows only double ones. */
+/** A word of a command line, in quotes where it needs them. Only a doubled quote means one in both shells of Windows. */
 function quoted(word) {
   if (/^[\w./-]+$/.test(word)) return word;
-  if (navigator.userAgent.includes("Windows")) return `"${word.replace(/(\\*)"/g, '$1$1\\"')}"`;
+  if (navigator.userAgent.includes("Windows")) return `"${word.replaceAll('"', '""')}"`;
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
